@@ -1,0 +1,235 @@
+//! Everything that can go wrong, one variant per thing a caller can act on.
+
+use std::path::PathBuf;
+
+/// A result with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong: lower case, what, which, expected, found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused a file operation; the message names the path.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+
+    /// A file is not what its name or header says: truncated, forged, or of another kind.
+    #[error("{path}: {what}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What was expected and what was found.
+        what: String,
+    },
+
+    /// A file was written by a newer version of the program.
+    #[error("{path}: format version {found}, this program reads up to {supported}")]
+    NewerVersion {
+        /// The file.
+        path: PathBuf,
+        /// The version in the file.
+        found: u64,
+        /// The newest version understood here.
+        supported: u64,
+    },
+
+    /// The checksum in a model file does not match its contents.
+    #[error("{path}: checksum {found} does not match the recorded {expected}; the file is damaged")]
+    Checksum {
+        /// The file.
+        path: PathBuf,
+        /// The checksum recorded in the file.
+        expected: String,
+        /// The checksum of what was read.
+        found: String,
+    },
+
+    /// Another process is writing the same model.
+    #[error("{path}: locked by another process that is writing this model")]
+    Locked {
+        /// The model file.
+        path: PathBuf,
+    },
+
+    /// A feature value is NaN or infinite.
+    #[error("{origin}: row {row}, layer {layer}, view {view}: {value} is not a finite number")]
+    NotFinite {
+        /// The file or set the row belongs to.
+        origin: String,
+        /// Row, counted from 0.
+        row: usize,
+        /// Layer name.
+        layer: String,
+        /// View name.
+        view: String,
+        /// The value found.
+        value: f32,
+    },
+
+    /// A feature value is too large for the model's fixed-point grid.
+    #[error(
+        "{value} in block {block} is outside ±{limit}, the range fixed when the model was begun"
+    )]
+    OutOfRange {
+        /// Which block of the point.
+        block: usize,
+        /// The value found.
+        value: f32,
+        /// The largest magnitude the model accepts.
+        limit: f64,
+    },
+
+    /// An exact sum would leave its 64-bit integer.
+    #[error("class {class}: too many samples for an exact sum ({count})")]
+    CountOverflow {
+        /// Class name.
+        class: String,
+        /// Samples learned.
+        count: u64,
+    },
+
+    /// Two sizes that must agree do not.
+    #[error("{what}: expected {expected}, found {found}")]
+    Size {
+        /// Which quantity.
+        what: String,
+        /// The size required.
+        expected: usize,
+        /// The size given.
+        found: usize,
+    },
+
+    /// A label does not name a class.
+    #[error("{origin}: row {row}: label {label} is outside 0..{classes}")]
+    LabelRange {
+        /// The file or set the row belongs to.
+        origin: String,
+        /// Row, counted from 0.
+        row: usize,
+        /// The label found.
+        label: i64,
+        /// How many classes there are.
+        classes: usize,
+    },
+
+    /// A class has no sample.
+    #[error("class {class} has no {split} sample")]
+    EmptyClass {
+        /// Class name.
+        class: String,
+        /// Where it is empty: train, test, ….
+        split: &'static str,
+    },
+
+    /// A class arrived that the model already knows.
+    #[error("class {class} was already learned in phase {phase}; use update to add samples to it")]
+    ClassReturns {
+        /// Class name.
+        class: String,
+        /// The phase in which it was learned, counted from 0.
+        phase: usize,
+    },
+
+    /// A class that the model does not know.
+    #[error("class {class} is not in the model")]
+    UnknownClass {
+        /// Class name.
+        class: String,
+    },
+
+    /// The variant needs rotated views that the features do not have.
+    #[error("{variant} needs the views {needed}, the features have {found}")]
+    MissingViews {
+        /// The variant.
+        variant: String,
+        /// Views required.
+        needed: String,
+        /// Views present.
+        found: String,
+    },
+
+    /// The variant needs a layer that the features do not have.
+    #[error("{variant} needs {needed} layer(s), the features have {found}")]
+    MissingLayer {
+        /// The variant.
+        variant: String,
+        /// What is needed.
+        needed: String,
+        /// The layers present.
+        found: String,
+    },
+
+    /// A variant's name does not parse.
+    #[error(
+        "variant {name}: {reason}; the grammar is iVoro[3][-[N][F][K][W][D][R][AC|AI][L]], letters in this order"
+    )]
+    Variant {
+        /// The name given.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// A protocol's text does not parse or does not fit the classes.
+    #[error("protocol {text}: {reason}")]
+    Protocol {
+        /// The text given.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// A class order does not parse or is no permutation.
+    #[error("class order {text}: {reason}")]
+    Order {
+        /// The text given.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// A setting is outside its range.
+    #[error("{name} = {value}: {reason}")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// The value given.
+        value: String,
+        /// Its range.
+        reason: &'static str,
+    },
+
+    /// Forgetting can't be exact because of a component of this model.
+    #[error("class {class} can't be forgotten exactly: {component}; {alternative}")]
+    ForgetInexact {
+        /// Class name.
+        class: String,
+        /// The component that mixes classes.
+        component: &'static str,
+        /// What to do instead.
+        alternative: &'static str,
+    },
+
+    /// Two models can't be merged.
+    #[error("the models can't be merged: {reason}")]
+    Merge {
+        /// What differs.
+        reason: String,
+    },
+
+    /// A component can't do what was asked, and what can.
+    #[error("{what}")]
+    Unsupported {
+        /// What is not possible and what to do instead.
+        what: String,
+    },
+
+    /// A matrix that must be positive definite is not.
+    #[error("the {what} is not positive definite; raise the ridge (now {ridge})")]
+    NotPositiveDefinite {
+        /// Which matrix.
+        what: &'static str,
+        /// The ridge in use.
+        ridge: f64,
+    },
+}

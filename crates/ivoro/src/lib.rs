@@ -1,0 +1,9 @@
+//! iVoro.
+
+pub mod error;
+pub mod features;
+pub mod matrix;
+
+pub use error::{Error, Result};
+pub use features::{Features, Split, View};
+pub use matrix::Matrix;
