@@ -1,0 +1,10 @@
+//! Dense linear algebra on all cores, with results that do not depend on how many there are.
+//!
+//! Work is cut into tiles of a fixed size, each tile is one sequential call of the GEMM crate, and
+//! partial sums are added in a fixed order. Threads only decide who computes a tile, never how.
+
+mod product;
+mod symmetric;
+
+pub use product::{fill_products, times_transposed, transposed_times};
+pub use symmetric::{Factor, Symmetric};

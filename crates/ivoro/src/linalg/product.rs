@@ -1,0 +1,59 @@
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use rayon::prelude::*;
+
+use crate::matrix::Matrix;
+
+/// Rows handled by one task: small enough to spread over cores, large enough to feed the GEMM.
+const ROWS: usize = 256;
+
+/// `a · bᵀ`: one row per row of `a`, one column per row of `b`.
+///
+/// # Panics
+/// If the two do not have the same number of columns.
+pub fn times_transposed(a: &Matrix, b: &Matrix) -> Matrix {
+    let mut out = Matrix::zeros(a.rows(), b.rows());
+    fill_products(a, b, &mut out);
+    out
+}
+
+/// Writes `a · bᵀ` over `out`.
+///
+/// # Panics
+/// If the shapes do not fit.
+pub fn fill_products(a: &Matrix, b: &Matrix, out: &mut Matrix) {
+    assert_eq!((a.cols(), out.cols()), (b.cols(), b.rows()), "shapes of a product");
+    if out.as_slice().is_empty() {
+        return;
+    }
+    let (dim, cols) = (a.cols(), b.rows());
+    let right = b.view().transpose();
+    let blocks = a.as_slice().par_chunks(ROWS * dim);
+    out.as_mut_slice().par_chunks_mut(ROWS * cols).zip(blocks).for_each(|(out, block)| {
+        let rows = block.len() / dim;
+        let left = MatRef::from_row_major_slice(block, rows, dim);
+        let out = MatMut::from_row_major_slice_mut(out, rows, cols);
+        matmul(out, Accum::Replace, left, right, 1.0, Par::Seq);
+    });
+}
+
+/// `aᵀ · b`, summed over the rows in chunks of a fixed size and in their order.
+///
+/// # Panics
+/// If the two do not have the same number of rows.
+pub fn transposed_times(a: &Matrix, b: &Matrix) -> Matrix {
+    assert_eq!(a.rows(), b.rows(), "rows of a transposed product");
+    let mut out = Matrix::zeros(a.cols(), b.cols());
+    if out.as_slice().is_empty() {
+        return out;
+    }
+    let cols = b.cols();
+    let tile = a.cols().div_ceil(8).max(16);
+    out.as_mut_slice().par_chunks_mut(tile * cols).enumerate().for_each(|(index, out)| {
+        let rows = out.len() / cols;
+        let left = a.view().subcols(index * tile, rows).transpose();
+        let out = MatMut::from_row_major_slice_mut(out, rows, cols);
+        matmul(out, Accum::Replace, left, b.view(), 1.0, Par::Seq);
+    });
+    out
+}
