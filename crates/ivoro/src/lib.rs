@@ -1,12 +1,23 @@
 //! iVoro.
 
+pub mod audit;
+pub mod diagram;
 pub mod error;
 pub mod features;
+pub mod head;
 pub mod learner;
 pub mod linalg;
 pub mod matrix;
+pub mod protocol;
+mod random;
+pub mod regression;
+pub mod statistics;
+pub mod transform;
+pub mod uncertainty;
 
 pub use error::{Error, Result};
 pub use features::{Features, Split, View};
+pub use head::{Head, Settings, Variant};
 pub use learner::Learner;
 pub use matrix::Matrix;
+pub use protocol::{ClassOrder, Protocol};

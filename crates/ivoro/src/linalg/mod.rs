@@ -8,3 +8,4 @@ mod symmetric;
 
 pub use product::{fill_products, times_transposed, transposed_times};
 pub use symmetric::{Factor, Symmetric};
+pub(crate) use symmetric::tile_rows;

@@ -87,11 +87,24 @@ impl Symmetric {
         assert_eq!(rows.cols(), self.dim, "dimension of a Gram matrix");
         for chunk in rows.as_slice().chunks(SAMPLES * self.dim.max(1)) {
             let wide: Vec<f64> = chunk.par_iter().map(|&value| f64::from(value)).collect();
-            let wide = MatRef::from_row_major_slice(&wide, chunk.len() / self.dim, self.dim);
-            self.tiles.par_iter_mut().enumerate().for_each(|(index, tile)| {
-                gram_tile(index * TILE, tile, wide, weight);
-            });
+            self.add_gram_wide(&wide, weight);
         }
+    }
+
+    /// The same for rows of `f64`, one after another.
+    pub(crate) fn add_gram_wide(&mut self, rows: &[f64], weight: f64) {
+        if self.dim == 0 {
+            return;
+        }
+        let rows = MatRef::from_row_major_slice(rows, rows.len() / self.dim, self.dim);
+        self.tiles.par_iter_mut().enumerate().for_each(|(index, tile)| {
+            gram_tile(index * TILE, tile, rows, weight);
+        });
+    }
+
+    /// The tile rows.
+    pub(crate) fn tiles(&self) -> &Vec<Vec<f64>> {
+        &self.tiles
     }
 
     /// Adds `weight · other`.
@@ -133,9 +146,7 @@ impl Symmetric {
     pub fn factor(mut self, what: &'static str, ridge: f64) -> Result<Factor> {
         for index in 0..self.tiles.len() {
             let (done, rest) = self.tiles.split_at_mut(index + 1);
-            let (before, current) = done.split_at_mut(index);
-            let _ = before;
-            let current = &mut current[0];
+            let current = &mut done[index];
             factor_diagonal(index, current)
                 .map_err(|()| Error::NotPositiveDefinite { what, ridge })?;
             let current = &*current;

@@ -1,0 +1,11 @@
+//! Power diagrams, Voronoi diagrams as their special case, and cluster-to-cluster diagrams.
+
+mod bisector;
+mod cluster;
+mod power;
+
+pub use bisector::Bisector;
+pub use cluster::ClusterDiagram;
+pub(crate) use cluster::{add_influence, add_matrix};
+pub(crate) use power::squared_length;
+pub use power::{Nearest, PowerDiagram};

@@ -1,0 +1,189 @@
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use pulp::Arch;
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::linalg::fill_products;
+use crate::matrix::Matrix;
+
+/// Queries and centres of one tile: scores of a tile stay in the second-level cache.
+const QUERIES: usize = 512;
+const CENTRES: usize = 512;
+
+/// A power diagram: the cell of centre k is where ‖z − c_k‖² − ν_k is smallest.
+///
+/// With equal weights ν it is a Voronoi diagram. A linear classifier is a power diagram
+/// (Theorem 2.1 of the paper): c_k = W_k / 2, ν_k = b_k + ‖W_k‖² / 4, and back.
+///
+/// ```
+/// use ivoro::{Matrix, diagram::PowerDiagram};
+/// let centres = Matrix::new(2, 2, vec![0.0, 0.0, 4.0, 0.0])?;
+/// let diagram = PowerDiagram::voronoi(centres);
+/// let nearest = diagram.nearest(&Matrix::new(1, 2, vec![1.0, 1.0])?)?;
+/// assert_eq!((nearest[0].cell, nearest[0].distance), (0, 2.0));
+/// # Ok::<(), ivoro::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct PowerDiagram {
+    centres: Matrix,
+    weights: Vec<f32>,
+    /// ‖c‖² − ν: what is left of the distance besides ‖z‖² − 2 z·c.
+    offsets: Vec<f32>,
+}
+
+/// The cell a query lies in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Nearest {
+    /// Index of the centre; the smaller one on a tie.
+    pub cell: u32,
+    /// ‖z − c‖² − ν.
+    pub distance: f32,
+}
+
+impl PowerDiagram {
+    /// A Voronoi diagram: all weights zero.
+    pub fn voronoi(centres: Matrix) -> Self {
+        let offsets = squared_lengths(&centres);
+        Self { weights: vec![0.0; centres.rows()], centres, offsets }
+    }
+
+    /// A power diagram from centres and weights ν.
+    pub fn new(centres: Matrix, weights: Vec<f32>) -> Result<Self> {
+        if weights.len() != centres.rows() {
+            let what = "weights of a power diagram".to_owned();
+            return Err(Error::Size { what, expected: centres.rows(), found: weights.len() });
+        }
+        let mut offsets = squared_lengths(&centres);
+        offsets.iter_mut().zip(&weights).for_each(|(offset, weight)| *offset -= weight);
+        Ok(Self { centres, weights, offsets })
+    }
+
+    /// The diagram of the classifier argmax_k W_k·z + b_k.
+    pub fn from_linear(weight: &Matrix, bias: &[f32]) -> Result<Self> {
+        let mut centres = weight.clone();
+        centres.as_mut_slice().iter_mut().for_each(|value| *value *= 0.5);
+        let quarter = squared_lengths(&centres);
+        let weights = bias.iter().zip(&quarter).map(|(b, q)| b + q).collect();
+        Self::new(centres, weights)
+    }
+
+    /// The linear classifier (W, b) with these cells: W = 2c, b = ν − ‖c‖².
+    pub fn to_linear(&self) -> (Matrix, Vec<f32>) {
+        let mut weight = self.centres.clone();
+        weight.as_mut_slice().iter_mut().for_each(|value| *value *= 2.0);
+        (weight, self.offsets.iter().map(|offset| -offset).collect())
+    }
+
+    /// Centres, one a row.
+    pub fn centres(&self) -> &Matrix {
+        &self.centres
+    }
+
+    /// Weights ν.
+    pub fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// ‖z − c_k‖² − ν_k for every query (row) and centre (column).
+    pub fn distances(&self, queries: &Matrix) -> Result<Matrix> {
+        self.check(queries)?;
+        let mut out = Matrix::zeros(queries.rows(), self.centres.rows());
+        fill_products(queries, &self.centres, &mut out);
+        let cols = out.cols().max(1);
+        out.as_mut_slice().par_chunks_mut(cols).enumerate().for_each(|(row, out)| {
+            let length = squared_length(queries.row(row));
+            for (value, offset) in out.iter_mut().zip(&self.offsets) {
+                *value = length + offset - 2.0 * *value;
+            }
+        });
+        Ok(out)
+    }
+
+    /// The cell of every query. Distances to other centres are never stored: each tile of a
+    /// matrix product is reduced while it is in the cache.
+    pub fn nearest(&self, queries: &Matrix) -> Result<Vec<Nearest>> {
+        self.check(queries)?;
+        if self.centres.rows() == 0 {
+            let what = "centres of a diagram".to_owned();
+            return Err(Error::Size { what, expected: 1, found: 0 });
+        }
+        let mut out = vec![Nearest { cell: 0, distance: f32::INFINITY }; queries.rows()];
+        let dim = queries.cols();
+        let arch = Arch::new();
+        out.par_chunks_mut(QUERIES).zip(queries.as_slice().par_chunks(QUERIES * dim)).for_each(
+            |(out, queries)| {
+                let mut scores = vec![0f32; out.len() * CENTRES.min(self.centres.rows())];
+                for first in (0..self.centres.rows()).step_by(CENTRES) {
+                    self.tile(queries, first, &mut scores, out, arch);
+                }
+                for (nearest, query) in out.iter_mut().zip(queries.chunks_exact(dim)) {
+                    nearest.distance += squared_length(query);
+                }
+            },
+        );
+        Ok(out)
+    }
+
+    /// Compares a block of queries with the centres from `first` on.
+    fn tile(&self, queries: &[f32], first: usize, scores: &mut [f32], out: &mut [Nearest], arch: Arch) {
+        let dim = self.centres.cols();
+        let count = CENTRES.min(self.centres.rows() - first);
+        let scores = &mut scores[..out.len() * count];
+        let left = MatRef::from_row_major_slice(queries, out.len(), dim);
+        let right = self.centres.view().subrows(first, count).transpose();
+        let target = MatMut::from_row_major_slice_mut(scores, out.len(), count);
+        matmul(target, Accum::Replace, left, right, -2.0, Par::Seq);
+        let offsets = &self.offsets[first..first + count];
+        arch.dispatch(
+            #[inline(always)]
+            || {
+                for (scores, nearest) in scores.chunks_exact_mut(count).zip(&mut *out) {
+                    let least = least_sum(scores, offsets);
+                    if least < nearest.distance {
+                        let at = scores.iter().position(|&score| score == least);
+                        *nearest = Nearest { cell: (first + at.unwrap_or(0)) as u32, distance: least };
+                    }
+                }
+            },
+        );
+    }
+
+    fn check(&self, queries: &Matrix) -> Result<()> {
+        if queries.cols() == self.centres.cols() {
+            return Ok(());
+        }
+        let what = "dimension of the queries".to_owned();
+        Err(Error::Size { what, expected: self.centres.cols(), found: queries.cols() })
+    }
+}
+
+/// Adds the offsets to the scores and returns the least sum.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
+fn least_sum(scores: &mut [f32], offsets: &[f32]) -> f32 {
+    const LANES: usize = 32;
+    let mut least = [f32::INFINITY; LANES];
+    let whole = scores.len() / LANES * LANES;
+    let (head, tail) = scores.split_at_mut(whole);
+    for (scores, offsets) in head.chunks_exact_mut(LANES).zip(offsets.chunks_exact(LANES)) {
+        for lane in 0..LANES {
+            let sum = scores[lane] + offsets[lane];
+            scores[lane] = sum;
+            least[lane] = if sum < least[lane] { sum } else { least[lane] };
+        }
+    }
+    for (score, offset) in tail.iter_mut().zip(&offsets[whole..]) {
+        *score += offset;
+        least[0] = least[0].min(*score);
+    }
+    least.into_iter().fold(f32::INFINITY, f32::min)
+}
+
+pub(crate) fn squared_length(row: &[f32]) -> f32 {
+    row.iter().map(|&value| f64::from(value) * f64::from(value)).sum::<f64>() as f32
+}
+
+fn squared_lengths(rows: &Matrix) -> Vec<f32> {
+    rows.iter_rows().map(squared_length).collect()
+}

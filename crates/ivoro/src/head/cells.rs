@@ -1,0 +1,175 @@
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::diagram::{PowerDiagram, add_influence, squared_length};
+use crate::error::Result;
+use crate::head::points::Points;
+use crate::head::settings::{Pairs, Rule};
+use crate::linalg::Factor;
+use crate::matrix::Matrix;
+
+/// The metric of one block with all centres in it.
+pub(crate) enum Metric {
+    /// Squared Euclidean distances.
+    Plain(PowerDiagram),
+    /// Squared Mahalanobis distances: a power diagram in the plain space, and the factor that
+    /// measures the query itself.
+    Whitened { diagram: PowerDiagram, factor: Factor },
+}
+
+impl Metric {
+    /// (z − c)ᵀ S⁻¹ (z − c) from `−2 z·S⁻¹c + cᵀS⁻¹c`, the part that depends on the class.
+    pub(crate) fn whitened(centres: &Matrix, factor: Factor) -> Result<Self> {
+        let linear = factor.solve(centres);
+        let weights = centres.iter_rows().zip(linear.iter_rows()).map(|(centre, linear)| {
+            let dot: f64 =
+                centre.iter().zip(linear).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
+            (f64::from(squared_length(linear)) - dot) as f32
+        });
+        let weights = weights.collect();
+        Ok(Self::Whitened { diagram: PowerDiagram::new(linear, weights)?, factor })
+    }
+
+    /// The diagram whose nearest cell is the answer.
+    pub(crate) fn diagram(&self) -> &PowerDiagram {
+        match self {
+            Self::Plain(diagram) | Self::Whitened { diagram, .. } => diagram,
+        }
+    }
+
+    /// Distances to every centre. Without `absolute`, whitened distances are short of a number
+    /// that is the same for all classes: ranks and probabilities do not need it.
+    fn distances(&self, queries: &Matrix, absolute: bool) -> Result<Matrix> {
+        let mut out = self.diagram().distances(queries)?;
+        if let Self::Whitened { factor, .. } = self {
+            let white = absolute.then(|| factor.whiten(queries));
+            let cols = out.cols().max(1);
+            out.as_mut_slice().par_chunks_mut(cols).enumerate().for_each(|(row, out)| {
+                let own = white.as_ref().map_or(0.0, |white| squared_length(white.row(row)));
+                let shift = own - squared_length(queries.row(row));
+                out.iter_mut().for_each(|value| *value += shift);
+            });
+        }
+        Ok(out)
+    }
+}
+
+/// A head's diagram, ready to be asked.
+pub(crate) struct Cells {
+    pub(crate) views: usize,
+    pub(crate) layers: usize,
+    /// Cross-phase metric, view-major as in [`Points`].
+    pub(crate) cross: Vec<Metric>,
+    /// Probe centres of all classes, view-major, under D.
+    pub(crate) probes: Option<Vec<PowerDiagram>>,
+    /// Classes of each phase that has a probe of its own; others compare by `cross` alone.
+    pub(crate) cliques: Vec<Range<usize>>,
+    pub(crate) layer_weights: Vec<f32>,
+    pub(crate) gamma: f32,
+    pub(crate) pairs: Pairs,
+    pub(crate) rule: Rule,
+}
+
+/// Distances of one pair (query view, centre view).
+pub(crate) struct PairDistances {
+    pub(crate) cross: Matrix,
+    pub(crate) probe: Option<Matrix>,
+}
+
+impl Cells {
+    /// (query view, centre view) pairs that are compared.
+    pub(crate) fn pairs(&self) -> Vec<(usize, usize)> {
+        let all = self.pairs == Pairs::All;
+        let views = 0..self.views;
+        let pairs = views.flat_map(|query| (0..self.views).map(move |centre| (query, centre)));
+        pairs.filter(|(query, centre)| all || query == centre).collect()
+    }
+
+    /// Distances of every pair; `probed` are the points in the probe's space.
+    pub(crate) fn pair_distances(
+        &self,
+        points: &Points,
+        probed: Option<&Points>,
+        absolute: bool,
+    ) -> Result<Vec<PairDistances>> {
+        self.pairs()
+            .into_iter()
+            .map(|(query, centre)| {
+                let cross = self.layer_sum(|layer| {
+                    let metric = &self.cross[centre * self.layers + layer];
+                    metric.distances(points.block(query, layer), absolute)
+                })?;
+                let probe = match (&self.probes, probed) {
+                    (Some(probes), Some(probed)) => Some(self.layer_sum(|layer| {
+                        let diagram = &probes[centre * self.layers + layer];
+                        diagram.distances(probed.block(query, layer))
+                    })?),
+                    _ => None,
+                };
+                Ok(PairDistances { cross, probe })
+            })
+            .collect()
+    }
+
+    /// Layers added: Σ_l sign(γ) w_l d^γ.
+    fn layer_sum(&self, distances: impl Fn(usize) -> Result<Matrix>) -> Result<Matrix> {
+        let mut total = None;
+        for layer in 0..self.layers {
+            add_influence(&mut total, distances(layer)?, self.layer_weights[layer], self.gamma);
+        }
+        Ok(total.unwrap_or_default())
+    }
+
+    /// D: inside a phase the probe decides, between phases the cross-phase distance.
+    ///
+    /// The result is one number a class whose least is D's answer: the winner of a phase keeps its
+    /// cross-phase distance, the others of its phase follow it by as much as the probe prefers it.
+    pub(crate) fn divide(&self, mut distances: PairDistances) -> Matrix {
+        let Some(probe) = distances.probe else { return distances.cross };
+        let cols = distances.cross.cols().max(1);
+        let rows = distances.cross.as_mut_slice().par_chunks_mut(cols);
+        rows.zip(probe.as_slice().par_chunks(cols)).for_each(|(cross, probe)| match self.rule {
+            Rule::Tournament => self.tournament(cross, probe),
+            Rule::Elimination => self.eliminate(cross, probe),
+        });
+        distances.cross
+    }
+
+    fn tournament(&self, cross: &mut [f32], probe: &[f32]) {
+        for clique in &self.cliques {
+            let winner = clique.start + least(&probe[clique.clone()]);
+            for class in clique.clone().filter(|&class| class != winner) {
+                cross[class] = cross[winner] + (probe[class] - probe[winner]);
+            }
+        }
+    }
+
+    /// Candidates meet in order of arrival; each meeting deletes one.
+    fn eliminate(&self, cross: &mut [f32], probe: &[f32]) {
+        let clique_of = |class: usize| self.cliques.iter().position(|clique| clique.contains(&class));
+        let mut champion = 0;
+        for rival in 1..cross.len() {
+            let (own, other) = (clique_of(champion), clique_of(rival));
+            let distance = if own.is_some() && own == other { probe } else { &*cross };
+            if distance[rival] < distance[champion] {
+                champion = rival;
+            }
+        }
+        let first = least(cross);
+        if first != champion {
+            cross[champion] = cross[first].next_down();
+        }
+    }
+}
+
+/// Position of the least value, the first on a tie.
+pub(crate) fn least(values: &[f32]) -> usize {
+    let mut best = 0;
+    for (at, value) in values.iter().enumerate() {
+        if *value < values[best] {
+            best = at;
+        }
+    }
+    best
+}

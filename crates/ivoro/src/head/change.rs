@@ -1,0 +1,200 @@
+use crate::error::{Error, Result};
+use crate::features::Features;
+use crate::head::learn::Batch;
+use crate::head::points::Stage;
+use crate::head::{Clique, Head};
+use crate::matrix::Matrix;
+use crate::statistics::{ClassStatistics, SecondMoments};
+
+/// What to do with a probe that was trained on the forgotten class and others together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forgetting {
+    /// Refuse where the result would not be the model that never saw the class.
+    #[default]
+    Exact,
+    /// Give up the probes of that phase; its classes go on with their prototypes.
+    DropProbes,
+}
+
+/// What a merge did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Merging {
+    /// Classes that only the other model knew.
+    pub added: Vec<String>,
+    /// Classes that both knew and whose statistics were added.
+    pub combined: Vec<String>,
+}
+
+impl Head {
+    /// Adds samples to known classes. Means, spread and metric are exactly those of all samples;
+    /// probes of D and displacements of R stay those of their phase, since they can't be refitted
+    /// without its samples. Returns the number of samples per class updated.
+    pub fn update(&mut self, samples: &Features) -> Result<Vec<(String, usize)>> {
+        let batch = Batch::of(samples)?;
+        let places = batch.names.iter().map(|name| {
+            self.position(name).ok_or_else(|| Error::UnknownClass { class: name.clone() })
+        });
+        let places = places.collect::<Result<Vec<_>>>()?;
+        let points = self.points(samples, Stage::Full)?;
+        let Some(frame) = self.frame.clone() else {
+            return Err(Error::UnknownClass { class: batch.names[0].clone() });
+        };
+        let (statistics, pooled) = self.gather(&frame, &points, &batch)?;
+        let mut changed = self.clone();
+        for (&place, new) in places.iter().zip(&statistics) {
+            let class = &mut changed.classes[place];
+            class.statistics.combine(new, 1, &class.name)?;
+        }
+        if let Some(pooled) = pooled {
+            changed.combine_pooled(&pooled, 1)?;
+        }
+        let counts = statistics.iter().map(|new| new.count as usize);
+        let report = batch.names.into_iter().zip(counts).collect();
+        *self = changed;
+        Ok(report)
+    }
+
+    /// Forgets a class: afterwards the head is, bit for bit, the one that never saw it.
+    pub fn forget(&mut self, name: &str, how: Forgetting) -> Result<()> {
+        let inexact = |component, alternative| Error::ForgetInexact {
+            class: name.to_owned(),
+            component,
+            alternative,
+        };
+        let at = self.position(name).ok_or_else(|| Error::UnknownClass { class: name.to_owned() })?;
+        if self.pooled.is_some() {
+            let component = "W keeps one scatter for all classes together";
+            return Err(inexact(component, "learn with the scatter kept per class"));
+        }
+        let phase = self.phase_of(at);
+        let clique = &mut self.cliques[phase];
+        let probed = clique.probe.is_some() || clique.residual.is_some();
+        if probed && clique.size > 1 && how == Forgetting::Exact {
+            let component = "the probe of its phase was trained on it and other classes";
+            let alternative = "drop the probes of that phase: its classes keep their exact means";
+            return Err(inexact(component, alternative));
+        }
+        (clique.probe, clique.residual) = (None, None);
+        clique.size -= 1;
+        if clique.size == 0 {
+            self.cliques.remove(phase);
+        }
+        self.classes.remove(at);
+        self.cells.take();
+        Ok(())
+    }
+
+    /// Merges what another head of the same kind learned. With `ancestor`, the head both started
+    /// from, samples that both learned there count once: self + other − ancestor, exactly.
+    pub fn merge(&mut self, other: &Self, ancestor: Option<&Self>) -> Result<Merging> {
+        self.check_kin(other)?;
+        ancestor.map_or(Ok(()), |ancestor| self.check_kin(ancestor))?;
+        let mut merged = self.clone();
+        merged.frame = merged.frame.or_else(|| other.frame.clone());
+        let mut report = Merging::default();
+        let mut first = 0;
+        for clique in &other.cliques {
+            let range = first..first + clique.size;
+            first = range.end;
+            let mut fresh = Vec::new();
+            for at in range.clone() {
+                let class = &other.classes[at];
+                let before = ancestor.and_then(|head| head.statistics_of(&class.name));
+                match merged.position(&class.name) {
+                    Some(own) => {
+                        merged.combine_class(own, &class.statistics, before)?;
+                        report.combined.push(class.name.clone());
+                    }
+                    None if before.is_some() => {}
+                    None => fresh.push(at),
+                }
+            }
+            merged.append_clique(other, clique, range.start, &fresh)?;
+            report.added.extend(fresh.iter().map(|&at| other.classes[at].name.clone()));
+        }
+        merged.merge_pooled(other, ancestor)?;
+        *self = merged;
+        Ok(report)
+    }
+
+    fn check_kin(&self, other: &Self) -> Result<()> {
+        let differ = |what: &str, a: String, b: String| Error::Merge {
+            reason: format!("{what} differs: {a} and {b}"),
+        };
+        if self.variant != other.variant {
+            return Err(differ("the variant", self.variant.to_string(), other.variant.to_string()));
+        }
+        if self.settings != other.settings {
+            let text = |head: &Self| format!("{:?}", head.settings);
+            return Err(differ("a setting", text(self), text(other)));
+        }
+        match (&self.frame, &other.frame) {
+            (Some(a), Some(b)) if a != b => Err(differ(
+                "the layers, dimensions or value range",
+                format!("{:?} {:?}", a.layers, a.grids),
+                format!("{:?} {:?}", b.layers, b.grids),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn statistics_of(&self, name: &str) -> Option<&ClassStatistics> {
+        self.position(name).map(|at| &self.classes[at].statistics)
+    }
+
+    fn combine_class(
+        &mut self,
+        at: usize,
+        other: &ClassStatistics,
+        before: Option<&ClassStatistics>,
+    ) -> Result<()> {
+        let class = &mut self.classes[at];
+        if before.is_none() && class.statistics == *other {
+            let reason = format!(
+                "class {} has the same statistics in both, so both seem to hold the same samples; name the model both started from",
+                class.name
+            );
+            return Err(Error::Merge { reason });
+        }
+        class.statistics.combine(other, 1, &class.name)?;
+        before.map_or(Ok(()), |before| class.statistics.combine(before, -1, &class.name))
+    }
+
+    /// Appends the classes of `fresh` as a phase, with their rows of the phase's probes.
+    fn append_clique(&mut self, other: &Self, clique: &Clique, first: usize, fresh: &[usize]) -> Result<()> {
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<usize> = fresh.iter().map(|at| at - first).collect();
+        let select = |blocks: &Option<Vec<Matrix>>| {
+            blocks.as_ref().map(|blocks| blocks.iter().map(|block| block.select(&rows)).collect())
+        };
+        self.cliques.push(Clique {
+            size: fresh.len(),
+            probe: select(&clique.probe),
+            residual: select(&clique.residual),
+        });
+        self.classes.extend(fresh.iter().map(|&at| other.classes[at].clone()));
+        Ok(())
+    }
+
+    fn merge_pooled(&mut self, other: &Self, ancestor: Option<&Self>) -> Result<()> {
+        match &other.pooled {
+            Some(pooled) if self.pooled.is_some() => self.combine_pooled(pooled, 1)?,
+            Some(pooled) => self.pooled = Some(pooled.clone()),
+            None => {}
+        }
+        match ancestor.and_then(|head| head.pooled.as_ref()) {
+            Some(pooled) => self.combine_pooled(pooled, -1),
+            None => Ok(()),
+        }
+    }
+
+    fn combine_pooled(&mut self, other: &[SecondMoments], sign: i64) -> Result<()> {
+        let overflow = || Error::CountOverflow { class: "all".to_owned(), count: 0 };
+        for (own, other) in self.pooled.iter_mut().flatten().zip(other) {
+            own.combine(other, sign).ok_or_else(overflow)?;
+        }
+        Ok(())
+    }
+}

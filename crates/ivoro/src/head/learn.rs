@@ -1,0 +1,245 @@
+use crate::error::{Error, Result};
+use crate::features::Features;
+use crate::head::points::{Points, Stage};
+use crate::head::settings::{ProbeViews, ScatterKept};
+use crate::head::{Clique, Frame, Head, KnownClass};
+use crate::matrix::Matrix;
+use crate::regression::{FitOptions, Objective, Penalty, fit};
+use crate::statistics::{ClassStatistics, Grid, SecondMoments, sums_by_class};
+
+/// Samples of the classes of one call: names, and labels that index them.
+pub(crate) struct Batch {
+    pub(crate) names: Vec<String>,
+    pub(crate) labels: Vec<u32>,
+}
+
+impl Batch {
+    /// The classes that occur in the features, in label order.
+    pub(crate) fn of(features: &Features) -> Result<Self> {
+        let mut place = vec![u32::MAX; features.classes().len()];
+        features.labels().iter().for_each(|&label| place[label as usize] = 0);
+        let mut names = Vec::new();
+        for (label, place) in place.iter_mut().enumerate().filter(|(_, place)| **place == 0) {
+            *place = names.len() as u32;
+            names.push(features.classes()[label].clone());
+        }
+        if names.is_empty() {
+            let what = format!("{}: samples to learn from", features.origin());
+            return Err(Error::Size { what, expected: 1, found: 0 });
+        }
+        let labels = features.labels().iter().map(|&label| place[label as usize]).collect();
+        Ok(Self { names, labels })
+    }
+}
+
+impl Head {
+    /// Learns new classes together as one phase. On an error nothing has changed.
+    pub fn learn_phase(&mut self, phase: &Features) -> Result<()> {
+        let batch = Batch::of(phase)?;
+        for name in &batch.names {
+            if let Some(at) = self.position(name) {
+                let phase = self.phase_of(at);
+                return Err(Error::ClassReturns { class: name.clone(), phase });
+            }
+        }
+        let points = self.points(phase, Stage::Full)?;
+        let frame = match &self.frame {
+            Some(frame) => frame.clone(),
+            None => self.begin(phase, &points)?,
+        };
+        let (statistics, pooled) = self.gather(&frame, &points, &batch)?;
+        let clique = self.fit_clique(phase, &frame, &points, &batch, &statistics)?;
+        self.commit(frame, batch.names, statistics, pooled, clique)
+    }
+
+    fn commit(
+        &mut self,
+        frame: Frame,
+        names: Vec<String>,
+        statistics: Vec<ClassStatistics>,
+        pooled: Option<Vec<SecondMoments>>,
+        clique: Clique,
+    ) -> Result<()> {
+        if let (Some(kept), Some(new)) = (&mut self.pooled, &pooled) {
+            let mut sum = kept.clone();
+            for (sum, new) in sum.iter_mut().zip(new) {
+                let overflow = || Error::CountOverflow { class: "all".to_owned(), count: 0 };
+                sum.combine(new, 1).ok_or_else(overflow)?;
+            }
+            *kept = sum;
+        } else {
+            self.pooled = pooled;
+        }
+        self.frame = Some(frame);
+        let classes = names.into_iter().zip(statistics);
+        self.classes.extend(classes.map(|(name, statistics)| KnownClass { name, statistics }));
+        self.cliques.push(clique);
+        self.cells.take();
+        Ok(())
+    }
+
+    /// Fixes layers, dimensions and grids with the first samples.
+    fn begin(&self, phase: &Features, points: &Points) -> Result<Frame> {
+        let used = match (self.variant.third, self.variant.layered) {
+            (true, _) => 1..2,
+            (false, true) => 0..2,
+            (false, false) => 0..1,
+        };
+        let layers = used.map(|layer| (phase.layers()[layer].clone(), phase.dim(layer)));
+        let probe_dims = match self.variant.divide && self.variant.lift {
+            true => self.points(phase, Stage::Transformed)?.dims(),
+            false => points.dims(),
+        };
+        Ok(Frame {
+            layers: layers.collect(),
+            views: points.views,
+            dims: points.dims(),
+            probe_dims,
+            grids: points.blocks.iter().map(Grid::covering).collect(),
+        })
+    }
+
+    /// Statistics of a batch per class, and pooled second moments where those are kept.
+    pub(crate) fn gather(
+        &self,
+        frame: &Frame,
+        points: &Points,
+        batch: &Batch,
+    ) -> Result<(Vec<ClassStatistics>, Option<Vec<SecondMoments>>)> {
+        let classes = batch.names.len();
+        let per_class = self.variant.whiten && self.settings.scatter == ScatterKept::PerClass;
+        let mut statistics = vec![ClassStatistics::empty(&frame.dims, per_class); classes];
+        for &label in &batch.labels {
+            statistics[label as usize].count += 1;
+        }
+        let mut pooled = Vec::new();
+        for (index, block) in points.blocks.iter().enumerate() {
+            let grid = frame.grids[index];
+            let sums = sums_by_class(block, &batch.labels, classes, grid, index)?;
+            for (class, sums) in statistics.iter_mut().zip(sums) {
+                class.blocks[index] = sums;
+            }
+            if per_class {
+                add_second(&mut statistics, block, &batch.labels, index, grid)?;
+            } else if self.variant.whiten {
+                let mut moments = SecondMoments::zeros(block.cols());
+                moments.add(block, grid)?;
+                pooled.push(moments);
+            }
+        }
+        Ok((statistics, (!pooled.is_empty()).then_some(pooled)))
+    }
+
+    /// Probes of a phase: centres for D, displacements for R.
+    fn fit_clique(
+        &self,
+        phase: &Features,
+        frame: &Frame,
+        points: &Points,
+        batch: &Batch,
+        statistics: &[ClassStatistics],
+    ) -> Result<Clique> {
+        let size = batch.names.len();
+        let mut clique = Clique { size, probe: None, residual: None };
+        let prototypes = |block: usize| {
+            let mean = |kept: &ClassStatistics| kept.blocks[block].mean(kept.count, frame.grids[block]);
+            let data = statistics.iter().flat_map(mean).map(|value| value as f32).collect();
+            Matrix::new(size, frame.dims[block], data)
+        };
+        if self.variant.residual {
+            let start = (0..frame.dims.len()).map(prototypes).collect::<Result<Vec<_>>>()?;
+            let mut moved = self.fit(points, batch, &start, Penalty::Residual(self.settings.beta))?;
+            for (moved, start) in moved.iter_mut().zip(&start) {
+                moved.as_mut_slice().iter_mut().zip(start.as_slice()).for_each(|(m, s)| *m -= s);
+            }
+            clique.residual = Some(moved);
+        }
+        if self.variant.divide {
+            let probed = self.points(phase, self.probe_stage())?;
+            let start = probed.blocks.iter().map(|block| class_means(block, batch));
+            let start = start.collect::<Result<Vec<_>>>()?;
+            let penalty = Penalty::Decay(self.settings.weight_decay);
+            clique.probe = Some(self.fit(&probed, batch, &start, penalty)?);
+        }
+        Ok(clique)
+    }
+
+    /// Fits probes on every block: one per rotation, or one over all rotated sister classes.
+    fn fit(
+        &self,
+        points: &Points,
+        batch: &Batch,
+        start: &[Matrix],
+        penalty: Penalty,
+    ) -> Result<Vec<Matrix>> {
+        let options = FitOptions {
+            optimiser: self.settings.optimiser,
+            iterations: self.settings.iterations,
+            seed: self.settings.seed,
+        };
+        let sisters = self.settings.probe_views == ProbeViews::Sisters && points.views > 1;
+        if !sisters {
+            let blocks = points.blocks.iter().zip(start);
+            let fitted = blocks.map(|(block, start)| {
+                Ok(fit(&Objective::new(block, &batch.labels, start, penalty)?, options)?.centres)
+            });
+            return fitted.collect();
+        }
+        let mut centres: Vec<Option<Matrix>> = vec![None; start.len()];
+        for layer in 0..points.layers {
+            let (block, labels, joint) = stack_sisters(points, batch, start, layer)?;
+            let fitted = fit(&Objective::new(&block, &labels, &joint, penalty)?, options)?.centres;
+            let size = batch.names.len();
+            for view in 0..points.views {
+                let rows: Vec<usize> = (view * size..(view + 1) * size).collect();
+                centres[view * points.layers + layer] = Some(fitted.select(&rows));
+            }
+        }
+        Ok(centres.into_iter().flatten().collect())
+    }
+}
+
+/// All views of one layer under each other, with sister labels view · K + class.
+fn stack_sisters(
+    points: &Points,
+    batch: &Batch,
+    start: &[Matrix],
+    layer: usize,
+) -> Result<(Matrix, Vec<u32>, Matrix)> {
+    let mut block = points.block(0, layer).clone();
+    let mut joint = start[layer].clone();
+    let mut labels = batch.labels.clone();
+    for view in 1..points.views {
+        block.append(points.block(view, layer))?;
+        joint.append(&start[view * points.layers + layer])?;
+        let shift = (view * batch.names.len()) as u32;
+        labels.extend(batch.labels.iter().map(|label| label + shift));
+    }
+    Ok((block, labels, joint))
+}
+
+fn add_second(
+    statistics: &mut [ClassStatistics],
+    block: &Matrix,
+    labels: &[u32],
+    index: usize,
+    grid: Grid,
+) -> Result<()> {
+    for (class, kept) in statistics.iter_mut().enumerate() {
+        let rows: Vec<usize> = (0..labels.len()).filter(|&r| labels[r] as usize == class).collect();
+        if let Some(second) = &mut kept.second {
+            second[index].add(&block.select(&rows), grid)?;
+        }
+    }
+    Ok(())
+}
+
+/// Class means of a block that is not kept: where a probe of D starts.
+fn class_means(block: &Matrix, batch: &Batch) -> Result<Matrix> {
+    let grid = Grid::covering(block);
+    let sums = sums_by_class(block, &batch.labels, batch.names.len(), grid, 0)?;
+    let mut counts = vec![0u64; batch.names.len()];
+    batch.labels.iter().for_each(|&label| counts[label as usize] += 1);
+    let means = sums.iter().zip(counts).flat_map(|(sums, count)| sums.mean(count, grid));
+    Matrix::new(batch.names.len(), block.cols(), means.map(|value| value as f32).collect())
+}

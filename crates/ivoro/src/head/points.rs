@@ -1,0 +1,121 @@
+use crate::error::{Error, Result};
+use crate::features::{Features, View};
+use crate::head::settings::Settings;
+use crate::head::variant::{Variant, Views};
+use crate::lift::Lift;
+use crate::matrix::Matrix;
+
+/// What samples become for a variant: one matrix per view and layer that distances are measured in.
+///
+/// Without W that is each rotation × layer by itself; with W, layers are concatenated, and under AI
+/// rotations too, so that one joint metric can be learned.
+#[derive(Clone, Debug)]
+pub(crate) struct Points {
+    /// Views that stay separate.
+    pub(crate) views: usize,
+    /// Layers that stay separate.
+    pub(crate) layers: usize,
+    /// View-major: `blocks[view · layers + layer]`.
+    pub(crate) blocks: Vec<Matrix>,
+}
+
+impl Points {
+    pub(crate) fn block(&self, view: usize, layer: usize) -> &Matrix {
+        &self.blocks[view * self.layers + layer]
+    }
+
+    pub(crate) fn dims(&self) -> Vec<usize> {
+        self.blocks.iter().map(Matrix::cols).collect()
+    }
+}
+
+/// How far the composition goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Views and layers as they come: what a probe sees in raw space.
+    Raw,
+    /// After N.
+    Transformed,
+    /// After N and K: where centres and the metric live.
+    Full,
+}
+
+/// The points of these features under a variant.
+pub(crate) fn compose(
+    features: &Features,
+    variant: Variant,
+    settings: &Settings,
+    stage: Stage,
+) -> Result<Points> {
+    let layers = layers(features, variant)?;
+    let views: &[View] = if variant.rotates() { &View::ROTATIONS } else { &[View::UPRIGHT] };
+    let mut grid = Vec::with_capacity(views.len());
+    for &view in views {
+        let row = layers.iter().map(|&layer| {
+            let block = flipped(features, layer, view, variant)?;
+            let transformed = stage != Stage::Raw && variant.normalise;
+            Ok(if transformed { settings.transform.apply(&block) } else { block })
+        });
+        grid.push(row.collect::<Result<Vec<_>>>()?);
+    }
+    let mut points = arrange(grid, variant)?;
+    if variant.lift && stage == Stage::Full {
+        for (index, block) in points.blocks.iter_mut().enumerate() {
+            let seed = settings.seed.wrapping_add(index as u64);
+            *block = Lift::new(block.cols(), settings.lift, seed).apply(block);
+        }
+    }
+    Ok(points)
+}
+
+fn arrange(grid: Vec<Vec<Matrix>>, variant: Variant) -> Result<Points> {
+    let (views, layers) = (grid.len(), grid[0].len());
+    if !variant.whiten {
+        return Ok(Points { views, layers, blocks: grid.into_iter().flatten().collect() });
+    }
+    let joined: Vec<Vec<&Matrix>> = if variant.views == Views::Integration {
+        vec![grid.iter().flatten().collect()]
+    } else {
+        grid.iter().map(|row| row.iter().collect()).collect()
+    };
+    let blocks = joined.iter().map(|parts| Matrix::concat_columns(parts));
+    Ok(Points { views: joined.len(), layers: 1, blocks: blocks.collect::<Result<_>>()? })
+}
+
+fn layers(features: &Features, variant: Variant) -> Result<Vec<usize>> {
+    let wanted = match (variant.third, variant.layered) {
+        (true, _) => vec![1],
+        (false, true) => vec![0, 1],
+        (false, false) => vec![0],
+    };
+    if wanted.iter().all(|&layer| layer < features.layers().len()) {
+        return Ok(wanted);
+    }
+    Err(Error::MissingLayer {
+        variant: variant.to_string(),
+        needed: "two (the last and the block before it)".to_owned(),
+        found: features.layers().join(", "),
+    })
+}
+
+fn flipped(features: &Features, layer: usize, view: View, variant: Variant) -> Result<Matrix> {
+    let missing = || Error::MissingViews {
+        variant: variant.to_string(),
+        needed: needed_views(variant),
+        found: features.views().iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+    };
+    let mut block = features.block(layer, view).ok_or_else(missing)?.clone();
+    if variant.flip {
+        let mirror = features.block(layer, view.mirror()).ok_or_else(missing)?;
+        for (value, mirror) in block.as_mut_slice().iter_mut().zip(mirror.as_slice()) {
+            *value = 0.5 * (*value + mirror);
+        }
+    }
+    Ok(block)
+}
+
+fn needed_views(variant: Variant) -> String {
+    let views: &[View] = if variant.rotates() { &View::ROTATIONS } else { &[View::UPRIGHT] };
+    let mirrored = views.iter().filter(|_| variant.flip).map(|view| view.mirror());
+    views.iter().copied().chain(mirrored).map(|view| view.to_string()).collect::<Vec<_>>().join(",")
+}

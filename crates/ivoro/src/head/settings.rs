@@ -1,0 +1,197 @@
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::transform::Transform;
+
+/// Which query views meet which centres under AC and AI.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pairs {
+    /// The query at rotation α with the centres of rotation α: 4 pairs.
+    #[default]
+    Matched,
+    /// Every rotation with every rotation: 16 pairs.
+    All,
+}
+
+/// How D picks among phases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rule {
+    /// Each phase's probe names a winner; the winner with the nearest cross-phase centre wins.
+    #[default]
+    Tournament,
+    /// The paper's algorithm: candidates meet in order of arrival, one is eliminated each time.
+    Elimination,
+}
+
+/// Which features a probe of D sees under N.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProbeSpace {
+    /// The features as they come; N acts between phases alone.
+    Raw,
+    /// The transformed features.
+    #[default]
+    Transformed,
+}
+
+/// Whether rotations share a probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProbeViews {
+    /// One probe tells apart all rotated sister classes of a phase.
+    Sisters,
+    /// One probe per rotation.
+    #[default]
+    Separate,
+}
+
+/// How a probe is fitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Optimiser {
+    /// Full-batch L-BFGS: deterministic, to convergence.
+    #[default]
+    Lbfgs,
+    /// Mini-batches with Adam at the paper's rate 1e-3.
+    Adam,
+}
+
+/// What W keeps so that classes can be forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScatterKept {
+    /// One pooled matrix: small, but a class can't be taken out of it again.
+    #[default]
+    Pooled,
+    /// One matrix per class: forgetting is exact.
+    PerClass,
+}
+
+macro_rules! text_choice {
+    ($type:ident, $name:literal, $reason:literal, $($text:literal => $variant:ident),+) => {
+        impl FromStr for $type {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<Self> {
+                match text {
+                    $($text => Ok(Self::$variant),)+
+                    _ => Err(Error::Setting { name: $name, value: text.to_owned(), reason: $reason }),
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$variant => $text,)+ })
+            }
+        }
+    };
+}
+
+text_choice!(Pairs, "pairs", "write matched or all", "matched" => Matched, "all" => All);
+text_choice!(Rule, "rule", "write tournament or elimination",
+    "tournament" => Tournament, "elimination" => Elimination);
+text_choice!(ProbeSpace, "probe-space", "write raw or transformed",
+    "raw" => Raw, "transformed" => Transformed);
+text_choice!(ProbeViews, "probe-views", "write sisters or separate",
+    "sisters" => Sisters, "separate" => Separate);
+text_choice!(Optimiser, "optimiser", "write lbfgs or adam", "lbfgs" => Lbfgs, "adam" => Adam);
+text_choice!(ScatterKept, "scatter", "write pooled or per-class",
+    "pooled" => Pooled, "per-class" => PerClass);
+
+/// Every number and choice that a head needs, all of them fixed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// N: λ, w and η.
+    pub transform: Transform,
+    /// W: ε, the ridge as a share of the mean diagonal.
+    pub ridge: f64,
+    /// L: weight of the last layer and of the third block.
+    pub layer_weights: [f64; 2],
+    /// L: exponent γ of the influence function.
+    pub gamma: f64,
+    /// D: weight decay of the probe.
+    pub weight_decay: f64,
+    /// R: β, how firmly centres are held at the prototypes.
+    pub beta: f64,
+    /// D under N: which features the probe sees.
+    pub probe_space: ProbeSpace,
+    /// D and R with rotations: one probe or one each.
+    pub probe_views: ProbeViews,
+    /// How probes are fitted.
+    pub optimiser: Optimiser,
+    /// Most iterations (L-BFGS) or epochs (Adam) of a probe.
+    pub iterations: usize,
+    /// Pairs of views under AC and AI.
+    pub pairs: Pairs,
+    /// How D picks among phases.
+    pub rule: Rule,
+    /// K: dimension of the lifted space.
+    pub lift: usize,
+    /// Seed of the lift and of Adam's batches.
+    pub seed: u64,
+    /// What W keeps.
+    pub scatter: ScatterKept,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            transform: Transform { lambda: 0.7, scale: 10.0, shift: 0.0 },
+            ridge: 1.0,
+            layer_weights: [1.0, 1.0],
+            gamma: 1.0,
+            weight_decay: 1e-4,
+            beta: 1e-2,
+            probe_space: ProbeSpace::default(),
+            probe_views: ProbeViews::default(),
+            optimiser: Optimiser::default(),
+            iterations: 100,
+            pairs: Pairs::default(),
+            rule: Rule::default(),
+            lift: 10_000,
+            seed: 1993,
+            scatter: ScatterKept::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// Checks every number's range.
+    pub fn check(&self) -> Result<()> {
+        Transform::new(self.transform.lambda, self.transform.scale, self.transform.shift)?;
+        non_negative("ridge", self.ridge)?;
+        non_negative("weight-decay", self.weight_decay)?;
+        non_negative("beta", self.beta)?;
+        for weight in self.layer_weights {
+            non_negative("layer-weights", weight)?;
+        }
+        let range = |name, value: String, reason| Err(Error::Setting { name, value, reason });
+        if self.layer_weights.iter().sum::<f64>() <= 0.0 {
+            return range("layer-weights", "0,0".into(), "at least one must be positive");
+        }
+        if self.gamma == 0.0 || !self.gamma.is_finite() {
+            return range("gamma", self.gamma.to_string(), "must be finite and not 0");
+        }
+        if !(1..=1 << 20).contains(&self.lift) {
+            return range("lift", self.lift.to_string(), "must lie in 1..=1048576");
+        }
+        if !(1..=1_000_000).contains(&self.iterations) {
+            return range("iterations", self.iterations.to_string(), "must lie in 1..=1000000");
+        }
+        Ok(())
+    }
+}
+
+fn non_negative(name: &'static str, value: f64) -> Result<()> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(());
+    }
+    let reason = "must be finite and not negative";
+    Err(Error::Setting { name, value: value.to_string(), reason })
+}

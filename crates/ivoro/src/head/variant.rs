@@ -1,0 +1,211 @@
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+
+/// How the four rotated views of a query come together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Views {
+    /// Only the upright image.
+    #[default]
+    Single,
+    /// **AC**: the views vote.
+    Consensus,
+    /// **AI**: the distances of the views are added.
+    Integration,
+}
+
+/// Which letters are on: a variant is data, parsed once from its name.
+///
+/// ```
+/// let variant: ivoro::Variant = "iVoro-NDAIL".parse()?;
+/// assert!(variant.divide && variant.layered);
+/// # Ok::<(), ivoro::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(clippy::struct_excessive_bools, reason = "each letter of the name is on or off")]
+pub struct Variant {
+    /// `iVoro3`: the third block alone instead of the last layer.
+    pub third: bool,
+    /// **N**: features are normalised, scaled and raised to a power.
+    pub normalise: bool,
+    /// **F**: an image and its mirror are averaged.
+    pub flip: bool,
+    /// **K**: a fixed random lift comes before W.
+    pub lift: bool,
+    /// **W**: distances are measured in the pooled within-class metric.
+    pub whiten: bool,
+    /// **D**: boundaries within a phase come from a probe.
+    pub divide: bool,
+    /// **R**: centres are moved from the means by a residual probe.
+    pub residual: bool,
+    /// **AC**, **AI** or neither.
+    pub views: Views,
+    /// **L**: the third block joins the last layer.
+    pub layered: bool,
+}
+
+/// The 21 variants the paper names, in its order.
+pub const PAPER: [&str; 21] = [
+    "iVoro", "iVoro-N", "iVoro-D", "iVoro-ND", "iVoro-R", "iVoro-DR", "iVoro-NDR", "iVoro-AC",
+    "iVoro-AI", "iVoro-NAC", "iVoro-NAI", "iVoro-NDAC", "iVoro-NDAI", "iVoro-RAC", "iVoro-RAI",
+    "iVoro-DRAC", "iVoro-DRAI", "iVoro-NACL", "iVoro-NAIL", "iVoro-NDACL", "iVoro-NDAIL",
+];
+
+/// Variants beyond the paper that a full comparison runs too.
+pub const EXTENDED: [&str; 9] = [
+    "iVoro3", "iVoro3-N", "iVoro3-NAC", "iVoro3-NAI", "iVoro-W", "iVoro-NW", "iVoro-NWAC",
+    "iVoro-NWAI", "iVoro-NWAIL",
+];
+
+/// Each letter with what it does, in the order of the grammar.
+pub const LETTERS: [(&str, &str); 10] = [
+    ("3", "the third block's features alone, instead of the last layer's"),
+    ("N", "every feature is L2-normalised, scaled (w, η) and raised to the power λ"),
+    ("F", "features of an image and of its mirror image are averaged"),
+    ("K", "a fixed random projection with ReLU lifts the point before W"),
+    ("W", "distances in the pooled within-class metric (Mahalanobis); AI and L concatenate"),
+    ("D", "divide and conquer: inside a phase a probe decides, between phases the prototypes"),
+    ("R", "residual: a probe moves the prototypes, held near them by β"),
+    ("AC", "augmentation consensus: four rotations vote"),
+    ("AI", "augmentation integration: distances of four rotations are added"),
+    ("L", "layers: the third block's diagram joins the last layer's"),
+];
+
+impl Variant {
+    fn flags(&mut self) -> [(&'static str, &mut bool); 6] {
+        [
+            ("N", &mut self.normalise),
+            ("F", &mut self.flip),
+            ("K", &mut self.lift),
+            ("W", &mut self.whiten),
+            ("D", &mut self.divide),
+            ("R", &mut self.residual),
+        ]
+    }
+
+    /// Whether four rotations of every image are needed.
+    pub fn rotates(&self) -> bool {
+        self.views != Views::Single
+    }
+
+    /// Reads the letters behind `iVoro-`; returns what could not be read.
+    fn letters<'a>(&mut self, mut rest: &'a str) -> &'a str {
+        for (letter, flag) in self.flags() {
+            if let Some(tail) = rest.strip_prefix(letter) {
+                (*flag, rest) = (true, tail);
+            }
+        }
+        for (letters, views) in [("AC", Views::Consensus), ("AI", Views::Integration)] {
+            if let Some(tail) = rest.strip_prefix(letters) {
+                (self.views, rest) = (views, tail);
+                break;
+            }
+        }
+        if let Some(tail) = rest.strip_prefix('L') {
+            (self.layered, rest) = (true, tail);
+        }
+        rest
+    }
+
+    fn senseless(&self) -> Option<&'static str> {
+        if self.third && self.layered {
+            Some("iVoro3 is the third block alone and L adds it to the last layer")
+        } else if self.lift && !self.whiten {
+            Some("K lifts before W, so it needs W")
+        } else {
+            None
+        }
+    }
+}
+
+impl FromStr for Variant {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let bad = |reason: String| Error::Variant { name: name.to_owned(), reason };
+        let mut variant = Self::default();
+        let rest = name.strip_prefix("iVoro").ok_or_else(|| bad("does not begin with iVoro".into()))?;
+        let rest = rest.strip_prefix('3').map_or(rest, |tail| {
+            variant.third = true;
+            tail
+        });
+        if !rest.is_empty() {
+            let letters = rest.strip_prefix('-').filter(|letters| !letters.is_empty());
+            let letters = letters.ok_or_else(|| bad(format!("{rest} is not - and letters")))?;
+            let unread = variant.letters(letters);
+            if !unread.is_empty() {
+                return Err(bad(format!("{unread} is unknown, repeated or out of order")));
+            }
+        }
+        variant.senseless().map_or(Ok(variant), |reason| Err(bad(reason.to_owned())))
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut copy = *self;
+        let mut letters: String =
+            copy.flags().iter().filter(|(_, on)| **on).map(|(letter, _)| *letter).collect();
+        letters.push_str(match self.views {
+            Views::Single => "",
+            Views::Consensus => "AC",
+            Views::Integration => "AI",
+        });
+        letters.push_str(if self.layered { "L" } else { "" });
+        let dash = if letters.is_empty() { "" } else { "-" };
+        write!(f, "iVoro{}{dash}{letters}", if self.third { "3" } else { "" })
+    }
+}
+
+impl serde::Serialize for Variant {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Variant {
+    fn deserialize<D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sensible_combination_round_trips() {
+        let mut count = 0;
+        for bits in 0..512u32 {
+            let on = |bit: u32| bits >> bit & 1 == 1;
+            for views in [Views::Single, Views::Consensus, Views::Integration] {
+                let variant = Variant {
+                    third: on(0), normalise: on(1), flip: on(2), lift: on(3), whiten: on(4),
+                    divide: on(5), residual: on(6), views, layered: on(7),
+                };
+                let parsed = variant.to_string().parse::<Variant>();
+                match variant.senseless() {
+                    None => assert_eq!(parsed.unwrap(), variant),
+                    Some(_) => assert!(parsed.is_err()),
+                }
+                count += 1;
+            }
+        }
+        assert_eq!(count, 1536);
+        for name in PAPER.iter().chain(&EXTENDED) {
+            assert_eq!(name.parse::<Variant>().unwrap().to_string(), *name);
+        }
+    }
+
+    #[test]
+    fn senseless_names_state_the_grammar() {
+        for name in ["", "ivoro", "iVoro-", "iVoro-X", "iVoro-DN", "iVoro-NN", "iVoro-ACAI", "iVoro3-NACL", "iVoro-K", "iVoroN", "iVoro-A"] {
+            let text = name.parse::<Variant>().unwrap_err().to_string();
+            assert!(text.contains("iVoro[3][-[N][F][K][W][D][R][AC|AI][L]]"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Seeded randomness that is the same on every machine: a counter-based generator of our own, and
+//! NumPy's legacy Mersenne Twister for class orders of the literature.
+
+/// SplitMix64: the `index`-th number of the stream `seed`.
+pub(crate) fn mix(seed: u64, index: u64) -> u64 {
+    let mut x = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// A random permutation of `0..count`.
+pub(crate) fn permutation(seed: u64, count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    for at in (1..count).rev() {
+        let other = (u128::from(mix(seed, at as u64)) * (at as u128 + 1)) >> 64;
+        order.swap(at, other as usize);
+    }
+    order
+}
+
+/// `numpy.random.RandomState(seed).permutation(count)`.
+pub(crate) fn numpy_permutation(seed: u32, count: usize) -> Vec<usize> {
+    let mut generator = Twister::new(seed);
+    let mut order: Vec<usize> = (0..count).collect();
+    for at in (1..count).rev() {
+        order.swap(at, generator.up_to(at as u32) as usize);
+    }
+    order
+}
+
+/// MT19937, seeded as NumPy's legacy `RandomState` does.
+struct Twister {
+    state: [u32; 624],
+    next: usize,
+}
+
+impl Twister {
+    fn new(seed: u32) -> Self {
+        let mut state = [seed; 624];
+        for at in 1..624 {
+            let last = state[at - 1];
+            state[at] = 1_812_433_253u32.wrapping_mul(last ^ (last >> 30)).wrapping_add(at as u32);
+        }
+        Self { state, next: 624 }
+    }
+
+    fn draw(&mut self) -> u32 {
+        if self.next == 624 {
+            self.twist();
+        }
+        let mut y = self.state[self.next];
+        self.next += 1;
+        y ^= y >> 11;
+        y ^= (y << 7) & 0x9D2C_5680;
+        y ^= (y << 15) & 0xEFC6_0000;
+        y ^ (y >> 18)
+    }
+
+    fn twist(&mut self) {
+        for at in 0..624 {
+            let y = (self.state[at] & 0x8000_0000) | (self.state[(at + 1) % 624] & 0x7FFF_FFFF);
+            let odd = if y & 1 == 1 { 0x9908_B0DF } else { 0 };
+            self.state[at] = self.state[(at + 397) % 624] ^ (y >> 1) ^ odd;
+        }
+        self.next = 0;
+    }
+
+    /// A number in `0..=max`, by masking and rejection.
+    fn up_to(&mut self, max: u32) -> u32 {
+        let mask = u32::MAX.checked_shr(max.leading_zeros()).unwrap_or(0);
+        loop {
+            let value = self.draw() & mask;
+            if value <= max {
+                return value;
+            }
+        }
+    }
+}
