@@ -5,7 +5,9 @@ pub mod diagram;
 pub mod error;
 pub mod features;
 pub mod head;
+pub mod lbfgs;
 pub mod learner;
+pub mod lift;
 pub mod linalg;
 pub mod matrix;
 pub mod protocol;
@@ -14,6 +16,7 @@ pub mod regression;
 pub mod statistics;
 pub mod transform;
 pub mod uncertainty;
+pub mod peers;
 
 pub use error::{Error, Result};
 pub use features::{Features, Split, View};

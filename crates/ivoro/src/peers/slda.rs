@@ -1,0 +1,106 @@
+//! Streaming linear discriminant analysis (Hayes and Kanan 2020): a mean a class and one
+//! covariance for all.
+//!
+//! Every phase adds the scatter of its samples around their class means to S and their number to
+//! n. With Σ = S / n and shrinkage ε,
+//!
+//! ```text
+//! Λ = ((1 − ε)·Σ + ε·I)⁻¹,   w_c = Λ·μ_c,   b_c = −½ μ_cᵀ·Λ·μ_c,   d(z, c) = −(w_c·z + b_c)
+//! ```
+//!
+//! All samples of a class arrive in one phase, so each is centred on the final mean of its class;
+//! the original, one sample at a time, centres on the mean so far. The order of phases is of no
+//! consequence here.
+
+use rayon::prelude::*;
+
+use super::intake::Intake;
+use super::rows::{append, single_bytes, triangle};
+use super::{Peer, PeerSettings};
+use crate::error::Result;
+use crate::features::Features;
+use crate::learner::Learner;
+use crate::linalg::{self, Symmetric};
+use crate::matrix::Matrix;
+
+#[derive(Debug)]
+pub(super) struct Slda {
+    settings: PeerSettings,
+    intake: Intake,
+    means: Matrix,
+    scatter: Symmetric,
+    count: usize,
+    weights: Matrix,
+    biases: Vec<f64>,
+}
+
+impl Slda {
+    pub(super) fn new(settings: PeerSettings) -> Self {
+        Self {
+            settings,
+            intake: Intake::new(Peer::Slda),
+            means: Matrix::default(),
+            scatter: Symmetric::zeros(0),
+            count: 0,
+            weights: Matrix::default(),
+            biases: Vec::new(),
+        }
+    }
+
+    fn solve(&mut self) -> Result<()> {
+        let shrinkage = self.settings.slda_shrinkage;
+        let mut covariance = self.scatter.clone();
+        covariance.scale((1.0 - shrinkage) / self.count as f64);
+        covariance.add_diagonal(shrinkage);
+        self.weights = covariance.factor("shared covariance", shrinkage)?.solve(&self.means);
+        let product = |(mean, weight): (&f32, &f32)| f64::from(*mean) * f64::from(*weight);
+        let bias = |(mean, weights): (&[f32], &[f32])| {
+            -0.5 * mean.iter().zip(weights).map(product).sum::<f64>()
+        };
+        self.biases = self.means.iter_rows().zip(self.weights.iter_rows()).map(bias).collect();
+        Ok(())
+    }
+}
+
+impl Learner for Slda {
+    fn name(&self) -> String {
+        Peer::Slda.to_string()
+    }
+
+    fn learn(&mut self, phase: &Features) -> Result<()> {
+        self.settings.check()?;
+        let phase = self.intake.phase(phase)?;
+        let means = phase.means();
+        if self.count == 0 {
+            self.scatter = Symmetric::zeros(means.cols());
+        }
+        self.scatter.add_gram(&phase.centred(&means), 1.0);
+        self.count += phase.labels.len();
+        append(&mut self.means, means)?;
+        self.intake.admit(&phase);
+        self.solve()
+    }
+
+    fn classes(&self) -> usize {
+        self.intake.classes()
+    }
+
+    fn distances(&self, queries: &Features) -> Result<Matrix> {
+        let points = self.intake.queries(queries)?;
+        if self.classes() == 0 {
+            return Ok(Matrix::zeros(points.rows(), 0));
+        }
+        let mut out = linalg::times_transposed(points, &self.weights);
+        out.as_mut_slice().par_chunks_mut(self.classes()).for_each(|row| {
+            let pairs = row.iter_mut().zip(&self.biases);
+            pairs.for_each(|(value, bias)| *value = -(f64::from(*value) + bias) as f32);
+        });
+        Ok(out)
+    }
+
+    fn bytes(&self) -> usize {
+        single_bytes(self.means.as_slice().len())
+            + triangle(self.intake.dim()) * size_of::<f64>()
+            + size_of_val(&self.count)
+    }
+}
