@@ -3,6 +3,20 @@
 use crate::error::Result;
 use crate::features::Features;
 use crate::matrix::Matrix;
+use crate::tune::Choice;
+
+/// What a learner says of queries.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// One row a query, one column a known class, smaller is nearer.
+    pub distances: Matrix,
+    /// How unlike anything known each query is, where that can be said.
+    pub strangeness: Option<Vec<f64>>,
+    /// How much the views of each query disagree, where there are several.
+    pub uncertainty: Option<Vec<f64>>,
+    /// Temperature that turns distances into probabilities, where one was fitted.
+    pub temperature: Option<f64>,
+}
 
 /// A class-incremental learner on features. Labels are arrival order: the classes of a phase
 /// follow directly on those known.
@@ -21,4 +35,20 @@ pub trait Learner {
 
     /// Bytes kept after learning, all classes together.
     fn bytes(&self) -> usize;
+
+    /// Distances and whatever else the learner can say of queries.
+    fn judge(&self, queries: &Features) -> Result<Judgement> {
+        let distances = self.distances(queries)?;
+        Ok(Judgement { distances, strangeness: None, uncertainty: None, temperature: None })
+    }
+
+    /// The settings in use, for the record.
+    fn settings(&self) -> serde_json::Value {
+        serde_json::Value::Null
+    }
+
+    /// How settings were chosen, for the record.
+    fn choices(&self) -> &[Choice] {
+        &[]
+    }
 }

@@ -1,6 +1,7 @@
 //! iVoro.
 
 pub mod audit;
+pub mod calibration;
 pub mod diagram;
 pub mod error;
 pub mod features;
@@ -10,17 +11,24 @@ pub mod learner;
 pub mod lift;
 pub mod linalg;
 pub mod matrix;
+pub mod metrics;
+pub mod model;
+pub mod peers;
 pub mod protocol;
 mod random;
+pub mod record;
 pub mod regression;
+pub mod run;
 pub mod statistics;
 pub mod transform;
+pub mod tune;
 pub mod uncertainty;
-pub mod peers;
 
 pub use error::{Error, Result};
 pub use features::{Features, Split, View};
 pub use head::{Head, Settings, Variant};
 pub use learner::Learner;
 pub use matrix::Matrix;
+pub use model::{Model, ModelOptions};
 pub use protocol::{ClassOrder, Protocol};
+pub use run::{Run, Stream};

@@ -3,6 +3,7 @@
 //! Composition, in this order: transform → distances per (layer, view, view) → layers added → AI:
 //! views added, then D's selection; AC: D's selection per pair, then the vote.
 
+mod answer;
 mod cells;
 mod change;
 mod learn;
@@ -13,6 +14,7 @@ mod views;
 
 use std::sync::OnceLock;
 
+pub use answer::Answers;
 pub(crate) use cells::least;
 use cells::{Cells, Metric};
 pub use change::{Forgetting, Merging};
@@ -28,7 +30,6 @@ use crate::features::Features;
 use crate::learner::Learner;
 use crate::matrix::Matrix;
 use crate::statistics::{ClassStatistics, Grid, SecondMoments, within_covariance};
-use crate::uncertainty::geometric_variance;
 
 /// Queries handled at once, so that memory does not grow with their number.
 const BATCH: usize = 2048;
@@ -119,7 +120,12 @@ impl Head {
     /// A head that knows no class.
     pub fn new(variant: Variant, settings: Settings) -> Result<Self> {
         settings.check()?;
-        Ok(Self {
+        Ok(Self::unchecked(variant, settings))
+    }
+
+    /// The same with settings that are checked later.
+    pub(crate) fn unchecked(variant: Variant, settings: Settings) -> Self {
+        Self {
             variant,
             settings,
             frame: None,
@@ -127,7 +133,7 @@ impl Head {
             cliques: Vec::new(),
             pooled: None,
             cells: OnceLock::new(),
-        })
+        }
     }
 
     /// The variant.
@@ -308,19 +314,6 @@ impl Head {
         let mut out = Matrix::zeros(0, self.classes.len());
         self.in_batches(queries, absolute, |cells, pairs| {
             out.append(&views::combine(cells, pairs, self.variant.views))
-        })?;
-        Ok(out)
-    }
-
-    /// HV of every query: how much its views disagree (0 with a single view).
-    pub fn uncertainty(&self, queries: &Features) -> Result<Vec<f64>> {
-        let mut out = Vec::with_capacity(queries.len());
-        self.in_batches(queries, true, |_, pairs| {
-            for row in 0..pairs[0].cross.rows() {
-                let vectors: Vec<&[f32]> = pairs.iter().map(|pair| pair.cross.row(row)).collect();
-                out.push(geometric_variance(&vectors));
-            }
-            Ok(())
         })?;
         Ok(out)
     }

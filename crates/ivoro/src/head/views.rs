@@ -37,13 +37,18 @@ fn consensus(pairs: &[Matrix]) -> Matrix {
             target.iter_mut().zip(pair.row(row)).for_each(|(sum, value)| *sum += value);
         }
         target.iter_mut().for_each(|sum| *sum /= pairs.len() as f32);
-        let high = target.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let low = target.iter().copied().fold(f32::INFINITY, f32::min);
-        // a little more than the span, so that no distance outweighs a vote
-        let vote = (high - low) * 1.01 + f32::EPSILON * high.abs().max(1.0);
+        let vote = vote_weight(target);
         for pair in pairs {
             target[least(pair.row(row))] -= vote;
         }
     }
     out
+}
+
+/// What a vote is worth in a row of distances: a little more than their span, so that no distance
+/// outweighs a vote.
+pub(crate) fn vote_weight(row: &[f32]) -> f32 {
+    let high = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let low = row.iter().copied().fold(f32::INFINITY, f32::min);
+    (high - low) * 1.01 + f32::EPSILON * high.abs().max(1.0)
 }

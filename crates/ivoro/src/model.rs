@@ -1,0 +1,258 @@
+//! A model people work with: a head, its settings chosen on the base phase, and what turns its
+//! distances into probabilities and rejections.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::calibration::Calibration;
+use crate::error::{Error, Result};
+use crate::features::Features;
+use crate::head::{Answers, Forgetting, Head, Merging, Settings, Variant};
+use crate::learner::{Judgement, Learner};
+use crate::matrix::Matrix;
+use crate::tune::{Choice, Given, Rehearsal, Tuner};
+
+/// A classifier that can be taught, asked, corrected, merged and saved.
+///
+/// ```
+/// use ivoro::{Features, Matrix, Model, Variant};
+/// let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+/// model.learn(&Features::single("demo", points.clone(), vec![0, 0, 1, 1], 2)?)?;
+/// assert_eq!(model.head().predict(&Features::single("demo", points, vec![0; 4], 1)?)?, [0, 0, 1, 1]);
+/// # Ok::<(), ivoro::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Model {
+    head: Head,
+    given: Given,
+    tuner: Arc<Tuner>,
+    pub(crate) calibration: Option<Calibration>,
+    pub(crate) choices: Vec<Choice>,
+}
+
+/// How a model is set up.
+#[derive(Clone, Debug, Default)]
+pub struct ModelOptions {
+    /// Settings that are not tuned, and defaults of those that are.
+    pub settings: Settings,
+    /// Settings given; the others are chosen on the base phase.
+    pub given: Given,
+    /// Shared by models that are compared, so that a choice is made once.
+    pub tuner: Arc<Tuner>,
+}
+
+/// What a model says of one query.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The nearest classes, nearest first.
+    pub top: Vec<Candidate>,
+    /// How much the views of the query disagree; 0 with a single view.
+    pub uncertainty: f64,
+    /// Distance to the nearest class in units of what is usual in that class.
+    pub strangeness: f64,
+    /// Whether the query is rejected as a class never learned; `None` if that was not asked.
+    pub unknown: Option<bool>,
+    /// How many vectors of one object were taken together: more than 1 is a burst.
+    pub burst: usize,
+}
+
+/// One class a query may belong to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Candidate {
+    /// Class name.
+    pub class: String,
+    /// Distance.
+    pub distance: f32,
+    /// Calibrated probability; `None` where the base phase was too small to calibrate.
+    pub probability: Option<f64>,
+}
+
+/// How vectors of one object are taken together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BurstRule {
+    /// Distances are added.
+    #[default]
+    Sum,
+    /// Each vector votes; summed distances break ties.
+    Vote,
+}
+
+/// What to report of each query.
+#[derive(Clone, Copy, Debug)]
+pub struct AskOptions {
+    /// How many classes.
+    pub top: usize,
+    /// Share of known queries that may be rejected wrongly; `None` asks for no rejection.
+    pub false_rejection: Option<f64>,
+    /// Consecutive rows that show one object, and how to join them.
+    pub burst: Option<(usize, BurstRule)>,
+}
+
+impl Default for AskOptions {
+    fn default() -> Self {
+        Self { top: 1, false_rejection: None, burst: None }
+    }
+}
+
+impl Model {
+    /// A model that knows no class.
+    ///
+    /// Settings are checked when the first classes are learned.
+    pub fn new(variant: Variant, options: ModelOptions) -> Self {
+        let ModelOptions { settings, given, tuner } = options;
+        let head = Head::unchecked(variant, settings);
+        Self { head, given, tuner, calibration: None, choices: Vec::new() }
+    }
+
+    pub(crate) fn from_parts(head: Head, calibration: Option<Calibration>, choices: Vec<Choice>) -> Self {
+        Self { head, given: Given::default(), tuner: Arc::default(), calibration, choices }
+    }
+
+    /// The head.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Temperature and thresholds, where the base phase allowed them.
+    pub fn calibration(&self) -> Option<&Calibration> {
+        self.calibration.as_ref()
+    }
+
+    /// How each setting was chosen.
+    pub fn choices(&self) -> &[Choice] {
+        &self.choices
+    }
+
+    /// Learns new classes as one phase; the first one also settles what was not given.
+    pub fn learn(&mut self, phase: &Features) -> Result<()> {
+        if !self.head.known().is_empty() {
+            return self.head.learn_phase(phase);
+        }
+        let defaults = self.head.settings().clone();
+        let variant = self.head.variant();
+        let rehearsal = Rehearsal::of(phase, defaults.seed);
+        let tuned = self.tuner.tune(variant, &defaults, &self.given, rehearsal.as_ref())?;
+        let mut head = Head::new(variant, tuned.settings)?;
+        head.learn_phase(phase)?;
+        let calibrate = |rehearsal: &Rehearsal| rehearsal.calibrate(variant, head.settings());
+        self.calibration = rehearsal.as_ref().map(calibrate).transpose()?;
+        self.choices = tuned.choices;
+        self.head = head;
+        Ok(())
+    }
+
+    /// Adds samples to known classes; see [`Head::update`].
+    pub fn update(&mut self, samples: &Features) -> Result<Vec<(String, usize)>> {
+        self.head.update(samples)
+    }
+
+    /// Forgets a class; see [`Head::forget`]. Settings and calibration chosen on the base phase
+    /// stay as they are.
+    pub fn forget(&mut self, class: &str, how: Forgetting) -> Result<()> {
+        self.head.forget(class, how)
+    }
+
+    /// Merges another model; see [`Head::merge`].
+    pub fn merge(&mut self, other: &Self, ancestor: Option<&Self>) -> Result<Merging> {
+        let report = self.head.merge(&other.head, ancestor.map(|model| &model.head))?;
+        if self.calibration.is_none() {
+            self.calibration.clone_from(&other.calibration);
+        }
+        Ok(report)
+    }
+
+    /// Classes, distances, probabilities, uncertainty and rejection of every query.
+    pub fn ask(&self, queries: &Features, options: AskOptions) -> Result<Vec<Prediction>> {
+        let threshold = options.false_rejection.map(|share| self.threshold(share)).transpose()?;
+        let answers = self.head.ask(queries, threshold.is_some() || !self.head.variant().lift)?;
+        let answers = match options.burst {
+            Some((size, rule)) => answers.in_bursts(size, rule)?,
+            None => answers,
+        };
+        let rows = answers.distances.iter_rows().enumerate();
+        Ok(rows.map(|(row, distances)| self.prediction(&answers, row, distances, threshold, options)).collect())
+    }
+
+    fn prediction(
+        &self,
+        answers: &Answers,
+        row: usize,
+        distances: &[f32],
+        threshold: Option<f64>,
+        options: AskOptions,
+    ) -> Prediction {
+        let mut order: Vec<usize> = (0..distances.len()).collect();
+        let top = options.top.clamp(1, order.len().max(1));
+        order.sort_by(|&a, &b| distances[a].total_cmp(&distances[b]));
+        let burst = answers.burst[row];
+        let scale = 1.0 / burst.max(1) as f32;
+        let mean: Vec<f32> = distances.iter().map(|d| d * scale).collect();
+        let probabilities = self.calibration.as_ref().map(|fitted| fitted.probabilities(&mean));
+        let candidate = |&at: &usize| Candidate {
+            class: self.head.known()[at].name.clone(),
+            distance: distances[at],
+            probability: probabilities.as_ref().map(|p| p[at]),
+        };
+        Prediction {
+            top: order.iter().take(top).map(candidate).collect(),
+            uncertainty: answers.uncertainty[row],
+            strangeness: answers.strangeness[row],
+            unknown: threshold.map(|threshold| answers.strangeness[row] > threshold),
+            burst,
+        }
+    }
+
+    fn threshold(&self, share: f64) -> Result<f64> {
+        if !(share > 0.0 && share < 1.0) {
+            let reason = "must lie between 0 and 1";
+            return Err(Error::Setting { name: "false-rejection", value: share.to_string(), reason });
+        }
+        let what = "rejection needs a threshold, and the base phase was too small to fit one \
+                    (two classes with five samples each)";
+        let missing = || Error::Unsupported { what: what.to_owned() };
+        Ok(self.calibration.as_ref().ok_or_else(missing)?.threshold(share))
+    }
+}
+
+impl Learner for Model {
+    fn name(&self) -> String {
+        self.head.variant().to_string()
+    }
+
+    fn learn(&mut self, phase: &Features) -> Result<()> {
+        self.learn(phase)
+    }
+
+    fn classes(&self) -> usize {
+        self.head.known().len()
+    }
+
+    fn distances(&self, queries: &Features) -> Result<Matrix> {
+        Learner::distances(&self.head, queries)
+    }
+
+    fn bytes(&self) -> usize {
+        self.head.bytes()
+    }
+
+    fn judge(&self, queries: &Features) -> Result<Judgement> {
+        let answers = self.head.ask(queries, !self.head.variant().lift)?;
+        let rotates = self.head.variant().rotates();
+        Ok(Judgement {
+            strangeness: Some(answers.strangeness),
+            uncertainty: rotates.then_some(answers.uncertainty),
+            temperature: self.calibration.as_ref().map(|fitted| fitted.temperature),
+            distances: answers.distances,
+        })
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        serde_json::to_value(self.head.settings()).unwrap_or_default()
+    }
+
+    fn choices(&self) -> &[Choice] {
+        &self.choices
+    }
+}

@@ -1,0 +1,214 @@
+//! The only loop over phases: an iterator. The caller prints, streams or collects each outcome.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::calibration::softmin;
+use crate::error::{Error, Result};
+use crate::features::{Features, Split};
+use crate::head::least;
+use crate::learner::{Judgement, Learner};
+use crate::metrics;
+use crate::protocol::{ClassOrder, Protocol};
+use crate::record::{ClassOutcome, PhaseOutcome};
+
+/// Bins of the calibration error.
+const BINS: usize = 15;
+
+/// Training and test samples arranged in phases: labels are positions in the order of arrival.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    protocol: Protocol,
+    order: Vec<usize>,
+    split: Split,
+}
+
+impl Stream {
+    /// Arranges a data set. Every class needs training and test samples.
+    pub fn new(split: &Split, protocol: Protocol, order: &ClassOrder) -> Result<Self> {
+        let classes = split.train.classes().len();
+        protocol.check(classes)?;
+        let order = order.permutation(classes)?;
+        let mut place = vec![0u32; classes];
+        order.iter().enumerate().for_each(|(at, &class)| place[class] = at as u32);
+        let names: Arc<[String]> =
+            order.iter().map(|&class| split.train.classes()[class].clone()).collect();
+        let arranged = Split {
+            train: split.train.relabel(&place, Arc::clone(&names))?,
+            test: split.test.relabel(&place, names)?,
+        };
+        check_filled(&arranged.train, "training")?;
+        check_filled(&arranged.test, "test")?;
+        Ok(Self { protocol, order, split: arranged })
+    }
+
+    /// The protocol.
+    pub fn protocol(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    /// Class ids in order of arrival.
+    pub fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// Class names in order of arrival.
+    pub fn classes(&self) -> &[String] {
+        self.split.train.classes()
+    }
+
+    /// The training samples of some classes.
+    pub fn train(&self, classes: &Range<usize>) -> Features {
+        self.split.train.of_classes(|label| classes.contains(&(label as usize)))
+    }
+
+    /// All test samples.
+    pub fn test(&self) -> &Features {
+        &self.split.test
+    }
+}
+
+fn check_filled(features: &Features, split: &'static str) -> Result<()> {
+    let mut counts = vec![0usize; features.classes().len()];
+    features.labels().iter().for_each(|&label| counts[label as usize] += 1);
+    match counts.iter().position(|&count| count == 0) {
+        Some(at) => Err(Error::EmptyClass { class: features.classes()[at].clone(), split }),
+        None => Ok(()),
+    }
+}
+
+/// A learner going through a stream: each item is one phase learned and tested.
+pub struct Run<'a> {
+    stream: &'a Stream,
+    learner: &'a mut dyn Learner,
+    phases: Vec<Range<usize>>,
+    next: usize,
+}
+
+impl<'a> Run<'a> {
+    /// A run of a fresh learner.
+    pub fn new(stream: &'a Stream, learner: &'a mut dyn Learner) -> Self {
+        let phases = stream.protocol.phases().collect();
+        Self { stream, learner, phases, next: 0 }
+    }
+
+    fn phase(&mut self, phase: usize) -> Result<PhaseOutcome> {
+        let started = Instant::now();
+        self.learner.learn(&self.stream.train(&self.phases[phase]))?;
+        let learn_seconds = started.elapsed().as_secs_f64();
+        let started = Instant::now();
+        let judgement = self.learner.judge(self.stream.test())?;
+        let predict_seconds = started.elapsed().as_secs_f64();
+        let mut outcome = assess(&judgement, self.stream.test().labels(), &self.phases[..=phase]);
+        (outcome.learn_seconds, outcome.predict_seconds) = (learn_seconds, predict_seconds);
+        outcome.bytes = self.learner.bytes();
+        Ok(outcome)
+    }
+}
+
+impl Iterator for Run<'_> {
+    type Item = Result<PhaseOutcome>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next >= self.phases.len() {
+            return None;
+        }
+        let outcome = self.phase(self.next);
+        self.next = if outcome.is_ok() { self.next + 1 } else { self.phases.len() };
+        Some(outcome)
+    }
+}
+
+/// Everything reported of one phase. Test samples of classes that have not arrived yet only serve
+/// to measure rejection.
+fn assess(judgement: &Judgement, labels: &[u32], phases: &[Range<usize>]) -> PhaseOutcome {
+    let seen = phases.last().map_or(0, |phase| phase.end);
+    let old = phases.len().checked_sub(2).map_or(0, |at| phases[at].end);
+    let rows: Vec<usize> = (0..labels.len()).filter(|&row| (labels[row] as usize) < seen).collect();
+    let predicted: Vec<usize> =
+        rows.iter().map(|&row| least(judgement.distances.row(row))).collect();
+    let truth: Vec<usize> = rows.iter().map(|&row| labels[row] as usize).collect();
+    let share = |wanted: &dyn Fn(usize) -> bool| {
+        let picked = truth.iter().zip(&predicted).filter(|(label, _)| wanted(**label));
+        let (mut right, mut all) = (0usize, 0usize);
+        picked.for_each(|(label, found)| {
+            all += 1;
+            right += usize::from(label == found);
+        });
+        (all > 0).then(|| 100.0 * right as f64 / all as f64)
+    };
+    let (calibration_error, log_loss) = reliability(judgement, &rows, &truth, &predicted);
+    PhaseOutcome {
+        phase: phases.len() - 1,
+        classes: seen,
+        accuracy: share(&|_| true).unwrap_or(0.0),
+        accuracy_by_phase: phases.iter().map(|p| share(&|l| p.contains(&l)).unwrap_or(0.0)).collect(),
+        accuracy_old: (old > 0).then(|| share(&|label| label < old)).flatten(),
+        accuracy_new: share(&|label| label >= old),
+        by_class: by_class(judgement, &rows, &truth, &predicted, seen),
+        confusion: confusion(&truth, &predicted, seen),
+        calibration_error,
+        log_loss,
+        rejection_auroc: rejection(judgement, labels, seen),
+        ..PhaseOutcome::default()
+    }
+}
+
+fn by_class(
+    judgement: &Judgement,
+    rows: &[usize],
+    truth: &[usize],
+    predicted: &[usize],
+    seen: usize,
+) -> Vec<ClassOutcome> {
+    let mut classes = vec![ClassOutcome::default(); seen];
+    for ((&row, &label), &found) in rows.iter().zip(truth).zip(predicted) {
+        let class = &mut classes[label];
+        class.tested += 1;
+        class.correct += usize::from(label == found);
+        if let Some(uncertainty) = &judgement.uncertainty {
+            *class.uncertainty.get_or_insert(0.0) += uncertainty[row];
+        }
+    }
+    for class in &mut classes {
+        let tested = class.tested.max(1) as f64;
+        class.uncertainty = class.uncertainty.map(|sum| sum / tested);
+    }
+    classes
+}
+
+/// [true, predicted, count] of every pair that occurs.
+fn confusion(truth: &[usize], predicted: &[usize], seen: usize) -> Vec<[usize; 3]> {
+    let mut counts = vec![0usize; seen * seen];
+    truth.iter().zip(predicted).for_each(|(&label, &found)| counts[label * seen + found] += 1);
+    let pairs = counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
+    pairs.map(|(at, count)| [at / seen, at % seen, count]).collect()
+}
+
+fn reliability(
+    judgement: &Judgement,
+    rows: &[usize],
+    truth: &[usize],
+    predicted: &[usize],
+) -> (Option<f64>, Option<f64>) {
+    let Some(temperature) = judgement.temperature else { return (None, None) };
+    let (mut confidence, mut loss) = (Vec::with_capacity(rows.len()), 0f64);
+    for ((&row, &label), &found) in rows.iter().zip(truth).zip(predicted) {
+        let probabilities = softmin(judgement.distances.row(row), temperature);
+        confidence.push(probabilities[found]);
+        loss -= probabilities[label].max(1e-12).ln();
+    }
+    let correct: Vec<bool> = truth.iter().zip(predicted).map(|(a, b)| a == b).collect();
+    let error = metrics::calibration_error(&confidence, &correct, BINS);
+    (Some(error), Some(loss / rows.len().max(1) as f64))
+}
+
+fn rejection(judgement: &Judgement, labels: &[u32], seen: usize) -> Option<f64> {
+    let strangeness = judgement.strangeness.as_ref()?;
+    let of = |wanted: &dyn Fn(usize) -> bool| -> Vec<f64> {
+        let rows = labels.iter().zip(strangeness);
+        rows.filter(|(label, _)| wanted(**label as usize)).map(|(_, &score)| score).collect()
+    };
+    metrics::area_under_roc(&of(&|label| label < seen), &of(&|label| label >= seen))
+}

@@ -1,0 +1,347 @@
+//! Choosing settings on the base phase: no later phase and no test sample is looked at.
+//!
+//! A fifth of every base class's samples is held out. The base classes play the whole protocol
+//! again in small – half of them first, the rest in up to five phases – on the other four fifths,
+//! and each candidate is scored by its accuracy on what was held out. Each setting is chosen on the
+//! simplest variant in which it acts, one after another, and kept for all variants of the run.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use crate::calibration::Calibration;
+use crate::error::Result;
+use crate::features::Features;
+use crate::head::{Head, ProbeSpace, ProbeViews, Settings, Variant, Views, least};
+use crate::protocol::Protocol;
+use crate::random;
+
+/// Samples of a class that tuning looks at.
+const SAMPLES: usize = 150;
+/// Lifted dimension used while tuning.
+const LIFT: usize = 2000;
+
+/// Settings given by the caller; what is `None` is chosen on the base phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Given {
+    /// λ of N.
+    pub lambda: Option<f64>,
+    /// w of N.
+    pub scale: Option<f64>,
+    /// η of N.
+    pub shift: Option<f64>,
+    /// Ridge of W.
+    pub ridge: Option<f64>,
+    /// Weights of the last layer and the third block.
+    pub layer_weights: Option<[f64; 2]>,
+    /// Weight decay of D's probe.
+    pub weight_decay: Option<f64>,
+    /// β of R.
+    pub beta: Option<f64>,
+    /// What D's probe sees under N.
+    pub probe_space: Option<ProbeSpace>,
+    /// One probe for all rotations or one each.
+    pub probe_views: Option<ProbeViews>,
+}
+
+/// One choice made on the base phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Which setting.
+    pub setting: String,
+    /// The value chosen.
+    pub value: String,
+    /// The variant it was chosen with.
+    pub variant: String,
+    /// Candidates with their held-out accuracy in percent.
+    pub candidates: Vec<(String, f64)>,
+}
+
+/// What tuning settled.
+#[derive(Clone, Debug)]
+pub struct Tuned {
+    /// All settings.
+    pub settings: Settings,
+    /// How each was chosen.
+    pub choices: Vec<Choice>,
+}
+
+/// The base phase, split for choosing.
+#[derive(Debug)]
+pub struct Rehearsal {
+    phases: Vec<Features>,
+    held: Features,
+}
+
+impl Rehearsal {
+    /// Splits the base phase; `None` where it is too small: fewer than two classes, or a class of
+    /// fewer than five samples.
+    pub fn of(base: &Features, seed: u64) -> Option<Self> {
+        let mut rows: Vec<Vec<usize>> = vec![Vec::new(); base.classes().len()];
+        for row in random::permutation(seed, base.len()) {
+            rows[base.labels()[row] as usize].push(row);
+        }
+        rows.retain(|rows| !rows.is_empty());
+        if rows.len() < 2 || rows.iter().any(|rows| rows.len() < 5) {
+            return None;
+        }
+        rows.iter_mut().for_each(|rows| rows.truncate(SAMPLES));
+        let held_of = |rows: &[usize]| rows.len() / 5;
+        let held: Vec<usize> = rows.iter().flat_map(|r| r[..held_of(r)].to_vec()).collect();
+        // classes of one data set arrive in a meaningful order more often than not
+        let order = random::permutation(seed.wrapping_add(1), rows.len());
+        let phases = Protocol::default_for(rows.len()).ok()?.phases().map(|classes| {
+            let members = classes.flat_map(|class| {
+                let rows = &rows[order[class]];
+                rows[held_of(rows)..].to_vec()
+            });
+            base.select(&members.collect::<Vec<_>>())
+        });
+        Some(Self { phases: phases.collect(), held: base.select(&held) })
+    }
+
+    /// Learns the phases with these settings.
+    fn learn(&self, variant: Variant, settings: &Settings) -> Result<Head> {
+        let mut head = Head::new(variant, settings.clone())?;
+        self.phases.iter().try_for_each(|phase| head.learn_phase(phase))?;
+        Ok(head)
+    }
+
+    /// Held-out accuracy in percent after the last phase; 0 where the settings can't be learned.
+    fn score(&self, variant: Variant, settings: &Settings) -> Result<f64> {
+        let Ok(head) = self.learn(variant, settings) else { return Ok(0.0) };
+        let labels = self.labels(&head);
+        let predicted = head.predict(&self.held)?;
+        let right = predicted.iter().zip(&labels).filter(|(a, b)| a == b).count();
+        Ok(100.0 * right as f64 / labels.len().max(1) as f64)
+    }
+
+    /// Labels of the held-out samples as positions in the head.
+    fn labels(&self, head: &Head) -> Vec<u32> {
+        let names = self.held.classes();
+        let place = |label: &u32| {
+            let name = &names[*label as usize];
+            head.known().iter().position(|class| class.name == *name).unwrap_or(0) as u32
+        };
+        let places: Vec<u32> = (0..names.len() as u32).map(|label| place(&label)).collect();
+        self.held.labels().iter().map(|&label| places[label as usize]).collect()
+    }
+
+    /// Temperature and thresholds of a variant with its final settings.
+    pub fn calibrate(&self, variant: Variant, settings: &Settings) -> Result<Calibration> {
+        let mut settings = settings.clone();
+        settings.lift = settings.lift.min(LIFT);
+        let head = self.learn(variant, &settings)?;
+        let answers = head.ask(&self.held, true)?;
+        Ok(Calibration::fit(&answers.distances, &self.labels(&head), &answers.strangeness))
+    }
+}
+
+/// Chooses settings and remembers choices, so that variants of one run share them.
+#[derive(Debug, Default)]
+pub struct Tuner {
+    memory: Mutex<HashMap<String, (Settings, Option<Choice>)>>,
+}
+
+/// A setting to choose: its candidates as changes of the settings.
+struct Step {
+    setting: &'static str,
+    variant: Variant,
+    candidates: Vec<(String, Settings)>,
+}
+
+impl Tuner {
+    /// All settings of a variant: given ones as they are, the others chosen by rehearsal, or the
+    /// defaults where there is none.
+    pub fn tune(
+        &self,
+        variant: Variant,
+        defaults: &Settings,
+        given: &Given,
+        rehearsal: Option<&Rehearsal>,
+    ) -> Result<Tuned> {
+        let mut settings = defaults.clone();
+        given.apply(&mut settings);
+        settings.check()?;
+        let mut choices = Vec::new();
+        let Some(rehearsal) = rehearsal else { return Ok(Tuned { settings, choices }) };
+        for plan in PLAN {
+            let Some(step) = plan(variant, &settings, given) else { continue };
+            let (chosen, choice) = self.choose(step, rehearsal, settings.lift)?;
+            let lift = settings.lift;
+            settings = Settings { lift, ..chosen };
+            choices.extend(choice);
+        }
+        Ok(Tuned { settings, choices })
+    }
+
+    fn choose(
+        &self,
+        step: Step,
+        rehearsal: &Rehearsal,
+        lift: usize,
+    ) -> Result<(Settings, Option<Choice>)> {
+        let key = format!("{}|{}|{:?}", step.setting, step.variant, step.candidates);
+        let known = self.memory.lock().ok().and_then(|memory| memory.get(&key).cloned());
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let mut best: Option<(f64, usize)> = None;
+        let mut scores = Vec::new();
+        for (at, (label, settings)) in step.candidates.iter().enumerate() {
+            let small = Settings { lift: lift.min(LIFT), ..settings.clone() };
+            let score = rehearsal.score(step.variant, &small)?;
+            scores.push((label.clone(), score));
+            if best.is_none_or(|(top, _)| score > top) {
+                best = Some((score, at));
+            }
+        }
+        let (value, settings) = step.candidates[best.map_or(0, |(_, at)| at)].clone();
+        let choice = Choice {
+            setting: step.setting.to_owned(),
+            value,
+            variant: step.variant.to_string(),
+            candidates: scores,
+        };
+        let result = (settings, Some(choice));
+        if let Ok(mut memory) = self.memory.lock() {
+            memory.insert(key, result.clone());
+        }
+        Ok(result)
+    }
+}
+
+impl Given {
+    fn apply(&self, settings: &mut Settings) {
+        let set = |target: &mut f64, value: Option<f64>| *target = value.unwrap_or(*target);
+        set(&mut settings.transform.lambda, self.lambda);
+        set(&mut settings.transform.scale, self.scale);
+        set(&mut settings.transform.shift, self.shift);
+        set(&mut settings.ridge, self.ridge);
+        set(&mut settings.weight_decay, self.weight_decay);
+        set(&mut settings.beta, self.beta);
+        settings.layer_weights = self.layer_weights.unwrap_or(settings.layer_weights);
+        settings.probe_space = self.probe_space.unwrap_or(settings.probe_space);
+        settings.probe_views = self.probe_views.unwrap_or(settings.probe_views);
+    }
+}
+
+type Plan = fn(Variant, &Settings, &Given) -> Option<Step>;
+
+/// In this order, each setting on the simplest variant in which it acts.
+const PLAN: [Plan; 8] =
+    [lambda, ridge, layer_weights, shift, residual, decay, probe_space, probe_views];
+
+fn step<T: Copy>(
+    setting: &'static str,
+    variant: Variant,
+    settings: &Settings,
+    values: &[T],
+    label: impl Fn(T) -> String,
+    set: impl Fn(&mut Settings, T),
+) -> Option<Step> {
+    let candidate = |&value: &T| {
+        let mut changed = settings.clone();
+        set(&mut changed, value);
+        (label(value), changed)
+    };
+    Some(Step { setting, variant, candidates: values.iter().map(candidate).collect() })
+}
+
+/// A variant without probes, views and layers.
+fn plain(variant: Variant) -> Variant {
+    Variant { divide: false, residual: false, views: Views::Single, layered: false, ..variant }
+}
+
+fn lambda(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
+    if !variant.normalise || given.lambda.is_some() {
+        return None;
+    }
+    let simple = Variant { lift: false, ..plain(variant) };
+    let values = [0.5, 0.6, 0.7, 0.4, 0.8, 0.3, 0.9, 1.0];
+    step("lambda", simple, settings, &values, |v| v.to_string(), |s, v| s.transform.lambda = v)
+}
+
+fn shift(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
+    if !variant.normalise || given.shift.is_some() {
+        return None;
+    }
+    let simple = Variant { lift: false, ..plain(variant) };
+    // in units of w: the shift is added after the scaling
+    let values = [0.0, 0.003, 0.01, 0.03].map(|share| share * settings.transform.scale);
+    step("shift", simple, settings, &values, |v| v.to_string(), |s, v| s.transform.shift = v)
+}
+
+fn ridge(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
+    if !variant.whiten || given.ridge.is_some() {
+        return None;
+    }
+    let simple = Variant { divide: false, residual: false, ..variant };
+    let values = [1.0, 0.3, 3.0, 0.1, 10.0, 0.03];
+    step("ridge", simple, settings, &values, |v| v.to_string(), |s, v| s.ridge = v)
+}
+
+fn layer_weights(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
+    if !variant.layered || variant.whiten || given.layer_weights.is_some() {
+        return None;
+    }
+    let simple = Variant { layered: true, ..plain(variant) };
+    let values = [[1.0, 1.0], [0.7, 0.3], [0.6, 0.4], [0.8, 0.2], [0.9, 0.1], [0.4, 0.6]];
+    let label = |[a, b]: [f64; 2]| format!("{a},{b}");
+    step("layer-weights", simple, settings, &values, label, |s, v| s.layer_weights = v)
+}
+
+fn residual(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
+    if !variant.residual || (given.beta.is_some() && given.scale.is_some()) {
+        return None;
+    }
+    let simple = Variant { residual: true, lift: false, ..plain(variant) };
+    let scales = match (variant.normalise, given.scale) {
+        (true, None) => vec![10.0, 1.0, 30.0],
+        _ => vec![settings.transform.scale],
+    };
+    let betas = given.beta.map_or(vec![1e-2, 1e-1, 1e-3, 1.0], |beta| vec![beta]);
+    let pairs: Vec<(f64, f64)> =
+        scales.iter().flat_map(|&scale| betas.iter().map(move |&beta| (scale, beta))).collect();
+    step("scale,beta", simple, settings, &pairs, |(w, b)| format!("{w},{b}"), |s, (w, b)| {
+        s.transform.shift *= w / s.transform.scale;
+        s.transform.scale = w;
+        s.beta = b;
+    })
+}
+
+fn decay(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
+    if !variant.divide || given.weight_decay.is_some() {
+        return None;
+    }
+    let simple = Variant { divide: true, lift: false, ..plain(variant) };
+    let values = [1e-4, 1e-3, 1e-2, 3e-2, 1e-1];
+    step("weight-decay", simple, settings, &values, |v| v.to_string(), |s, v| s.weight_decay = v)
+}
+
+fn probe_space(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
+    if !(variant.divide && variant.normalise) || given.probe_space.is_some() {
+        return None;
+    }
+    let simple = Variant { divide: true, lift: false, ..plain(variant) };
+    let values = [ProbeSpace::Transformed, ProbeSpace::Raw];
+    step("probe-space", simple, settings, &values, |v| v.to_string(), |s, v| s.probe_space = v)
+}
+
+fn probe_views(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
+    let probes = variant.divide || variant.residual;
+    if !(probes && variant.rotates()) || given.probe_views.is_some() || variant.whiten {
+        return None;
+    }
+    let simple = Variant { layered: false, ..variant };
+    let values = [ProbeViews::Separate, ProbeViews::Sisters];
+    step("probe-views", simple, settings, &values, |v| v.to_string(), |s, v| s.probe_views = v)
+}
+
+/// The share of rows whose least distance is the label's.
+pub fn accuracy(distances: &crate::Matrix, labels: &[u32]) -> f64 {
+    let rows = distances.iter_rows().zip(labels);
+    let right = rows.filter(|(row, label)| least(row) == **label as usize).count();
+    right as f64 / labels.len().max(1) as f64
+}
