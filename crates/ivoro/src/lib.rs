@@ -1,7 +1,9 @@
 //! iVoro.
 
+pub(crate) mod atomic;
 pub mod error;
 pub mod features;
+pub mod input;
 pub mod matrix;
 
 pub use error::{Error, Result};
