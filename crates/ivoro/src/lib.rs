@@ -1,11 +1,13 @@
 //! iVoro.
 
+pub(crate) mod atomic;
 pub mod audit;
 pub mod calibration;
 pub mod diagram;
 pub mod error;
 pub mod features;
 pub mod head;
+pub mod input;
 pub mod lbfgs;
 pub mod learner;
 pub mod lift;

@@ -1,0 +1,130 @@
+//! Parquet and Arrow files: the batches of rows they hold.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use arrow::buffer::Buffer;
+use arrow::datatypes::Schema;
+use arrow::ipc::reader::StreamDecoder;
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::ParquetMetaData;
+
+use super::columns::{Choice, Columns};
+use super::npz::most_unpacked;
+use super::{FeatureFile, ReadOptions, malformed};
+use crate::error::{Error, Result};
+
+/// Rows decoded at a time; bounds what a forged page can make the decoder hold.
+const BATCH: usize = 1024;
+const ARROW_MAGIC: &[u8] = b"ARROW1";
+
+/// A Parquet file.
+pub(super) fn read_parquet(
+    path: &Path,
+    bytes: Bytes,
+    options: &ReadOptions,
+) -> Result<FeatureFile> {
+    guarded(path, || {
+        let length = bytes.len();
+        let refuse = |error| malformed(path, format!("not a readable Parquet file: {error}"));
+        let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(refuse)?;
+        check_claims(path, builder.metadata(), length)?;
+        let choice = Choice::new(path, builder.schema(), options)?;
+        let mask = ProjectionMask::roots(builder.parquet_schema(), choice.indices());
+        let mut columns = Columns::new(path, choice, most_unpacked(length));
+        let schema = builder.schema().clone();
+        let batches = builder.with_projection(mask).with_batch_size(BATCH).build();
+        for batch in batches.map_err(refuse)? {
+            columns.push(&batch.map_err(|error| unreadable(path, "Parquet", &error))?)?;
+        }
+        finish(path, columns, &schema, options)
+    })
+}
+
+/// Refuses a file whose own footer claims more than a file of its length can reasonably hold.
+fn check_claims(path: &Path, metadata: &ParquetMetaData, length: usize) -> Result<()> {
+    let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let sizes = columns.map(|column| column.uncompressed_size().max(column.num_values()));
+    let claimed = sizes.fold(0_u64, |sum, size| {
+        // A negative size is forged; as the largest number it is refused below.
+        sum.saturating_add(u64::try_from(size).unwrap_or(u64::MAX))
+    });
+    let most = most_unpacked(length);
+    if claimed > most {
+        let what = format!(
+            "the footer claims {claimed} bytes of data, a file of {length} bytes may unpack to {most}"
+        );
+        return Err(malformed(path, what));
+    }
+    Ok(())
+}
+
+/// An Arrow IPC file: magic, a stream, a footer. The stream says all that is needed, so the
+/// footer's offsets and lengths are not trusted, nor used.
+pub(super) fn read_arrow_file(
+    path: &Path,
+    bytes: &[u8],
+    options: &ReadOptions,
+) -> Result<FeatureFile> {
+    let truncated = || malformed(path, "not a complete Arrow file: its end is missing");
+    let body = bytes.strip_prefix(ARROW_MAGIC).and_then(|rest| rest.get(2..));
+    let body = body.ok_or_else(|| malformed(path, "not an Arrow file: the first bytes differ"))?;
+    let body = body.strip_suffix(ARROW_MAGIC).ok_or_else(truncated)?;
+    let (body, footer) = body.split_last_chunk::<4>().ok_or_else(truncated)?;
+    let footer = usize::try_from(i32::from_le_bytes(*footer)).map_err(|_| truncated())?;
+    let stream = body.len().checked_sub(footer).ok_or_else(truncated)?;
+    read_arrow_stream(path, &body[..stream], options)
+}
+
+/// An Arrow IPC stream.
+pub(super) fn read_arrow_stream(
+    path: &Path,
+    bytes: &[u8],
+    options: &ReadOptions,
+) -> Result<FeatureFile> {
+    guarded(path, || {
+        let refuse = |error| unreadable(path, "Arrow", &error);
+        let mut decoder = StreamDecoder::new();
+        let mut columns = None;
+        let mut buffer = Buffer::from(bytes);
+        while let Some(batch) = decoder.decode(&mut buffer).map_err(refuse)? {
+            if columns.is_none() {
+                let choice = Choice::new(path, batch.schema_ref(), options)?;
+                columns = Some(Columns::new(path, choice, most_unpacked(bytes.len())));
+            }
+            if let Some(columns) = &mut columns {
+                columns.push(&batch)?;
+            }
+        }
+        decoder.finish().map_err(refuse)?;
+        match (columns, decoder.schema()) {
+            (Some(columns), Some(schema)) => finish(path, columns, &schema, options),
+            _ => Err(malformed(path, "there are no rows in this file")),
+        }
+    })
+}
+
+fn finish(
+    path: &Path,
+    columns: Columns<'_>,
+    schema: &Schema,
+    options: &ReadOptions,
+) -> Result<FeatureFile> {
+    let metadata = schema.metadata().iter();
+    let metadata = metadata.map(|(key, value)| (key.clone(), value.clone())).collect();
+    columns.finish(path, metadata, options)
+}
+
+fn unreadable(path: &Path, kind: &str, error: &arrow::error::ArrowError) -> Error {
+    malformed(path, format!("not a readable {kind} file: {error}"))
+}
+
+/// The decoders are other people's; a file on which one of them panics is a damaged file.
+fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    // Nothing outlives the closure but its result, so no half-changed state can be seen.
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        Err(malformed(path, "the file is damaged in a way its decoder can't describe"))
+    })
+}
