@@ -1,1 +1,24 @@
-fn main(){}
+//! The program `ivoro`: exemplar-free class-incremental learning on the command line.
+
+mod args;
+mod commands;
+mod failure;
+mod output;
+mod progress;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = args::Arguments::parse();
+    if let Some(threads) = arguments.threads {
+        // the only error is a second call
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+    }
+    match commands::dispatch(arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -27,8 +27,8 @@ pub struct RunRecord {
     pub order: String,
     /// Class names in order of arrival.
     pub classes: Vec<String>,
-    /// Test samples per query: 1, or the size of a burst.
-    pub burst: usize,
+    /// What was asked for: given settings and choices that are not tuned.
+    pub options: serde_json::Value,
     /// The methods.
     pub methods: Vec<MethodRecord>,
 }

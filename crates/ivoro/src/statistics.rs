@@ -118,6 +118,11 @@ impl SecondMoments {
         Self { dim, tiles }
     }
 
+    /// From tile rows that fit the dimension, as read from a file.
+    pub(crate) fn from_tiles(dim: usize, tiles: Vec<Vec<i64>>) -> Self {
+        Self { dim, tiles }
+    }
+
     /// Dimension of the block.
     pub fn dim(&self) -> usize {
         self.dim

@@ -91,7 +91,8 @@ impl Rehearsal {
         let held: Vec<usize> = rows.iter().flat_map(|r| r[..held_of(r)].to_vec()).collect();
         // classes of one data set arrive in a meaningful order more often than not
         let order = random::permutation(seed.wrapping_add(1), rows.len());
-        let phases = Protocol::default_for(rows.len()).ok()?.phases().map(|classes| {
+        let protocol = Protocol::default_for(rows.len()).ok()?;
+        let phases = protocol.phases().map(|classes| {
             let members = classes.flat_map(|class| {
                 let rows = &rows[order[class]];
                 rows[held_of(rows)..].to_vec()

@@ -396,6 +396,19 @@ impl Head {
         ClusterDiagram::new(layers, cells.layer_weights.clone(), cells.gamma)
     }
 
+    /// Puts back what a model file holds.
+    pub(crate) fn restore(
+        &mut self,
+        frame: Frame,
+        classes: Vec<KnownClass>,
+        cliques: Vec<Clique>,
+        pooled: Option<Vec<SecondMoments>>,
+    ) {
+        self.frame = Some(frame);
+        (self.classes, self.cliques, self.pooled) = (classes, cliques, pooled);
+        self.cells.take();
+    }
+
     pub(crate) fn parts(&self) -> Parts<'_> {
         Parts { frame: self.frame.as_ref(), cliques: &self.cliques, pooled: self.pooled.as_deref() }
     }

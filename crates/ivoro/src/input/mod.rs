@@ -11,7 +11,6 @@ mod cells;
 mod columns;
 mod keys;
 mod labels;
-mod map;
 mod npy;
 mod npz;
 mod safetensors;
@@ -94,7 +93,7 @@ pub struct FeatureFile {
 
 /// Reads the file at `path`, whose format is known by its first bytes, else by its extension.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<FeatureFile> {
-    let mapped = map::map(path)?;
+    let mapped = crate::map::map(path)?;
     match Format::of(path, &mapped)? {
         Format::Npy => npy::read_lone(path, &mapped, &npy::labels_beside(path, options)?, options),
         #[cfg(feature = "tables")]

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use super::array::{Array, Element, Order};
 use super::assemble::Parts;
 use super::keys::{LAST, Part};
-use super::{FeatureFile, ReadOptions, malformed, map};
+use super::{FeatureFile, ReadOptions, malformed};
+use crate::map;
 use crate::error::Result;
 
 const MAGIC: &[u8] = b"\x93NUMPY";

@@ -4,16 +4,15 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-use super::malformed;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Maps a regular file for reading.
 #[allow(unsafe_code, reason = "the only way to map a file; see SAFETY below")]
-pub(super) fn map(path: &Path) -> Result<Mmap> {
+pub(crate) fn map(path: &Path) -> Result<Mmap> {
     let file = fs_err::File::open(path)?;
     // A pipe or a directory has no length to check anything against.
     if !file.metadata()?.is_file() {
-        return Err(malformed(path, "not a regular file"));
+        return Err(malformed(path, "not a regular file".to_owned()));
     }
     // SAFETY: the map is read-only, private to one `read` call, and only ever read as plain
     // bytes, for which every bit pattern is valid: another process that rewrites the file
@@ -21,4 +20,8 @@ pub(super) fn map(path: &Path) -> Result<Mmap> {
     // process with SIGBUS, which is no memory unsafety and is documented in docs/format.md.
     let map = unsafe { Mmap::map(file.file()) };
     map.map_err(|error| malformed(path, format!("can't be mapped into memory: {error}")))
+}
+
+fn malformed(path: &Path, what: String) -> Error {
+    Error::Malformed { path: path.to_owned(), what }
 }

@@ -1,0 +1,353 @@
+//! The command line, as text that teaches.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use ivoro::head::{Optimiser, Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
+use ivoro::input::ReadOptions;
+use ivoro::tune::Given;
+use ivoro::{ModelOptions, Variant};
+
+/// Teach a running classifier new classes, from their features alone.
+///
+/// No earlier sample is kept, the network stays frozen, nothing old is forgotten. What is known of a
+/// class is a few sums; the classifier is a Voronoi diagram of the class means.
+#[derive(Debug, Parser)]
+#[command(name = "ivoro", version, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    /// Number of threads (default: all cores). Results do not depend on it.
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compare methods on a features file: one table, run.json and CSV.
+    Run(Box<RunArguments>),
+    /// Explain the letters of the variants.
+    Variants,
+    /// Teach a model new classes as one phase; begins the model if there is none.
+    Learn(Box<LearnArguments>),
+    /// Ask a model about features: class, distance, probability, uncertainty, unknown.
+    Predict(PredictArguments),
+    /// Add samples to classes the model knows.
+    Update(UpdateArguments),
+    /// Forget a class, exactly.
+    Forget(ForgetArguments),
+    /// Merge models learned at different sites into exactly the pooled one.
+    Merge(MergeArguments),
+    /// Say what a model is: variant, settings, classes, phases.
+    Inspect(InspectArguments),
+    /// List every number a model keeps, in bytes, and what it does not keep.
+    Audit(InspectArguments),
+    /// Print a completion script for a shell.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InputArguments {
+    /// Labels of a lone .npy file, as another .npy file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) labels: Option<PathBuf>,
+
+    /// Layers to read, the network's last first (default: all that the file has).
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) layers: Option<Vec<String>>,
+
+    /// Column or array of the labels, where its name is not one of the usual ones.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) label_column: Option<String>,
+
+    /// Column or array of the features, where its name is not one of the usual ones.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) feature_column: Option<String>,
+
+    /// Share of each class held out as test samples, where a file has no test part.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
+    pub(crate) holdout: f64,
+}
+
+impl InputArguments {
+    pub(crate) fn options(&self) -> ReadOptions {
+        ReadOptions {
+            labels: self.labels.clone(),
+            holdout: self.holdout,
+            layers: self.layers.clone(),
+            label_column: self.label_column.clone(),
+            feature_column: self.feature_column.clone(),
+            ..ReadOptions::default()
+        }
+    }
+}
+
+/// Settings of the method. What is not given is chosen on held-out base-phase samples.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Settings (default: chosen on held-out base-phase samples)")]
+pub(crate) struct SettingArguments {
+    /// N: exponent λ; 0 is the logarithm.
+    #[arg(long, value_name = "λ", allow_negative_numbers = true)]
+    lambda: Option<f64>,
+    /// N: factor w.
+    #[arg(long, value_name = "W")]
+    scale: Option<f64>,
+    /// N: shift η.
+    #[arg(long, value_name = "η", allow_negative_numbers = true)]
+    shift: Option<f64>,
+    /// W: ridge ε, as a share of the mean variance.
+    #[arg(long, value_name = "ε")]
+    ridge: Option<f64>,
+    /// L: weights of the last layer and of the third block.
+    #[arg(long, value_name = "A,B", value_parser = two_numbers)]
+    layer_weights: Option<[f64; 2]>,
+    /// D: weight decay of the probe.
+    #[arg(long, value_name = "δ")]
+    weight_decay: Option<f64>,
+    /// R: β, how firmly centres are held at the prototypes.
+    #[arg(long, value_name = "β")]
+    beta: Option<f64>,
+    /// D under N: raw or transformed features for the probe.
+    #[arg(long, value_name = "SPACE")]
+    probe_space: Option<ProbeSpace>,
+    /// Probes with rotations: separate ones, or one over all sisters.
+    #[arg(long, value_name = "HOW")]
+    probe_views: Option<ProbeViews>,
+    /// AC and AI: matched (4 pairs of views) or all (16).
+    #[arg(long, default_value = "matched", help_heading = "Settings with a fixed default")]
+    pairs: Pairs,
+    /// D: tournament, or elimination in order of arrival.
+    #[arg(long, default_value = "tournament", help_heading = "Settings with a fixed default")]
+    rule: Rule,
+    /// L: exponent γ of the influence function, not 0.
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, help_heading = "Settings with a fixed default")]
+    gamma: f64,
+    /// Probes: lbfgs (deterministic, full batch) or adam (mini-batches, rate 1e-3).
+    #[arg(long, default_value = "lbfgs", help_heading = "Settings with a fixed default")]
+    optimiser: Optimiser,
+    /// Probes: most iterations of L-BFGS, or epochs of Adam.
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Settings with a fixed default")]
+    iterations: usize,
+    /// K: dimension of the lifted space.
+    #[arg(long, value_name = "DIM", default_value_t = 10_000, help_heading = "Settings with a fixed default")]
+    lift: usize,
+    /// W: pooled (small) or per-class (larger; classes can be forgotten exactly).
+    #[arg(long, default_value = "pooled", help_heading = "Settings with a fixed default")]
+    scatter: ScatterKept,
+    /// Seed of everything random: hold-out, lift, mini-batches, peers.
+    #[arg(long, default_value_t = 1993, help_heading = "Settings with a fixed default")]
+    pub(crate) seed: u64,
+}
+
+fn two_numbers(text: &str) -> Result<[f64; 2], String> {
+    let numbers: Vec<f64> = text.split(',').filter_map(|part| part.trim().parse().ok()).collect();
+    <[f64; 2]>::try_from(numbers).map_err(|_| "two numbers with a comma between: 1,1".to_owned())
+}
+
+impl SettingArguments {
+    pub(crate) fn options(&self) -> ModelOptions {
+        let settings = Settings {
+            pairs: self.pairs,
+            rule: self.rule,
+            gamma: self.gamma,
+            optimiser: self.optimiser,
+            iterations: self.iterations,
+            lift: self.lift,
+            scatter: self.scatter,
+            seed: self.seed,
+            ..Settings::default()
+        };
+        let given = Given {
+            lambda: self.lambda,
+            scale: self.scale,
+            shift: self.shift,
+            ridge: self.ridge,
+            layer_weights: self.layer_weights,
+            weight_decay: self.weight_decay,
+            beta: self.beta,
+            probe_space: self.probe_space,
+            probe_views: self.probe_views,
+        };
+        ModelOptions { settings, given, tuner: Arc::default() }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Features file: .features/.safetensors, .npz, .npy, .parquet or .arrow. Without one, the
+    /// small real set that comes with the program.
+    pub(crate) features: Option<PathBuf>,
+
+    /// Which classes come when: 50+5x10 (50 first, then 5 phases of 10) or a list, 4,3,3.
+    /// Default: half of the classes first, the rest in five phases.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) protocol: Option<String>,
+
+    /// Class order: identity, a seed, numpy:SEED, or a file with ids or names. Several, separated
+    /// by commas, give mean ± deviation.
+    #[arg(long, value_name = "ORDER,…", value_delimiter = ',', default_value = "numpy:1993")]
+    pub(crate) order: Vec<String>,
+
+    /// paper (the 21 of the paper), all (also ours), none, or names: iVoro,iVoro-NDAIL.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "paper")]
+    pub(crate) variants: Vec<String>,
+
+    /// Methods to compare with: all, or ncm,ncm-cosine,slda,fecam,ranpac,joint.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', num_args = 0..=1, default_missing_value = "all", require_equals = false)]
+    pub(crate) peers: Option<Vec<String>>,
+
+    /// Random features of the peer ranpac.
+    #[arg(long, value_name = "DIM", default_value_t = 10_000)]
+    pub(crate) ranpac_dim: usize,
+
+    /// Folder for run.json and the CSV files; finished methods found there are not run again.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Print the record as JSON instead of the table.
+    #[arg(long, conflicts_with = "csv")]
+    pub(crate) json: bool,
+
+    /// Write the table as CSV to a file, or to standard output with -.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) input: InputArguments,
+
+    #[command(flatten)]
+    pub(crate) settings: SettingArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LearnArguments {
+    /// The model file; begun if it does not exist.
+    pub(crate) model: PathBuf,
+
+    /// Features of the new classes.
+    pub(crate) features: PathBuf,
+
+    /// Variant of a new model; an existing one keeps its own.
+    #[arg(long, default_value = "iVoro-N")]
+    pub(crate) variant: Variant,
+
+    /// Learn only these classes of the file.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) classes: Option<Vec<String>>,
+
+    #[command(flatten)]
+    pub(crate) input: InputArguments,
+
+    #[command(flatten)]
+    pub(crate) settings: SettingArguments,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum BurstChoice {
+    /// Distances are added.
+    Sum,
+    /// Each vector votes.
+    Vote,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A table for people.
+    Table,
+    /// One line a query, with a header.
+    Csv,
+    /// One JSON object a line.
+    Jsonl,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PredictArguments {
+    /// The model file.
+    pub(crate) model: PathBuf,
+
+    /// Features of the queries; labels, if there are any, are used to report the accuracy.
+    pub(crate) features: PathBuf,
+
+    /// How many classes to list.
+    #[arg(long, value_name = "K", default_value_t = 3)]
+    pub(crate) top: usize,
+
+    /// Reject unknown classes; at most this share of known queries may be rejected wrongly.
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.05")]
+    pub(crate) reject: Option<f64>,
+
+    /// Burst: this many consecutive rows show one object and are one query.
+    #[arg(long, value_name = "M")]
+    pub(crate) burst: Option<usize>,
+
+    /// How the rows of a burst are joined.
+    #[arg(long, default_value = "sum", requires = "burst")]
+    pub(crate) burst_rule: BurstChoice,
+
+    /// How to print.
+    #[arg(long, default_value = "table")]
+    pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) input: InputArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpdateArguments {
+    /// The model file.
+    pub(crate) model: PathBuf,
+
+    /// Features of more samples of classes the model knows.
+    pub(crate) features: PathBuf,
+
+    /// Use only these classes of the file.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) classes: Option<Vec<String>>,
+
+    #[command(flatten)]
+    pub(crate) input: InputArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ForgetArguments {
+    /// The model file.
+    pub(crate) model: PathBuf,
+
+    /// Names of the classes to forget.
+    #[arg(required = true)]
+    pub(crate) classes: Vec<String>,
+
+    /// Give up the probes of a phase that were trained on the class together with others.
+    #[arg(long)]
+    pub(crate) drop_probes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MergeArguments {
+    /// Models to merge, in this order.
+    #[arg(required = true, num_args = 2..)]
+    pub(crate) models: Vec<PathBuf>,
+
+    /// Where to write the merged model.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+
+    /// The model all of them started from; what they learned there counts once.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ancestor: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectArguments {
+    /// The model file.
+    pub(crate) model: PathBuf,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,30 @@
+//! One verb a file.
+
+mod model;
+mod predict;
+mod run;
+mod variants;
+
+use clap::CommandFactory;
+
+use crate::args::{Arguments, Command};
+use crate::failure::Failure;
+
+/// Runs a command.
+pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Variants => variants::variants(),
+        Command::Learn(arguments) => model::learn(&arguments),
+        Command::Predict(arguments) => predict::predict(&arguments),
+        Command::Update(arguments) => model::update(&arguments),
+        Command::Forget(arguments) => model::forget(&arguments),
+        Command::Merge(arguments) => model::merge(&arguments),
+        Command::Inspect(arguments) => model::inspect(&arguments),
+        Command::Audit(arguments) => model::audit(&arguments),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Arguments::command(), "ivoro", &mut std::io::stdout());
+            Ok(())
+        }
+    }
+}

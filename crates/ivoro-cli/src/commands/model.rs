@@ -1,0 +1,197 @@
+use std::fmt::Write as _;
+use std::path::Path;
+
+use ivoro::audit::{NOT_KEPT, audit as list_kept};
+use ivoro::head::Forgetting;
+use ivoro::input::{self, FeatureFile};
+use ivoro::store::{ModelLock, load, save};
+use ivoro::{Features, Model};
+use serde_json::json;
+
+use crate::args::{
+    ForgetArguments, InputArguments, InspectArguments, LearnArguments, MergeArguments, UpdateArguments,
+};
+use crate::failure::Failure;
+use crate::table::Table;
+use crate::{output, progress};
+
+/// Reads a features file under a spinner.
+pub(crate) fn read(path: &Path, input: &InputArguments) -> Result<FeatureFile, Failure> {
+    let spinner = progress::spinner(&format!("reading {}", path.display()));
+    let file = input::read(path, &input.options())?;
+    spinner.finish_and_clear();
+    Ok(file)
+}
+
+/// The labelled samples of a file, of all classes or of those named.
+fn samples(
+    path: &Path,
+    input: &InputArguments,
+    classes: Option<&Vec<String>>,
+) -> Result<Features, Failure> {
+    let features = read(path, input)?.learning()?;
+    let Some(wanted) = classes else { return Ok(features) };
+    let names = features.classes().clone();
+    for name in wanted {
+        if !names.contains(name) {
+            let class = format!("{name} of {}", path.display());
+            return Err(ivoro::Error::EmptyClass { class, split: "training" }.into());
+        }
+    }
+    Ok(features.of_classes(|label| wanted.contains(&names[label as usize])))
+}
+
+/// Teaches a model new classes.
+pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
+    let _lock = ModelLock::acquire(&arguments.model)?;
+    let mut model = if arguments.model.exists() {
+        load(&arguments.model)?
+    } else {
+        Model::new(arguments.variant, arguments.settings.options())
+    };
+    let before = model.head().known().len();
+    let phase = samples(&arguments.features, &arguments.input, arguments.classes.as_ref())?;
+    let spinner = progress::spinner(if before == 0 { "choosing settings, learning" } else { "learning" });
+    model.learn(&phase)?;
+    save(&model, &arguments.model)?;
+    spinner.finish_and_clear();
+    let known = model.head().known();
+    let mut text = format!(
+        "{}: learned {} classes from {} samples; {} classes in {} phases\n",
+        arguments.model.display(),
+        known.len() - before,
+        phase.len(),
+        known.len(),
+        model.head().phases().len()
+    );
+    if before == 0 {
+        for choice in model.choices() {
+            let _ = writeln!(text, "  {} = {}  (chosen on {})", choice.setting, choice.value, choice.variant);
+        }
+    }
+    Ok(output::print(&text)?)
+}
+
+/// Adds samples to known classes.
+pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
+    let _lock = ModelLock::acquire(&arguments.model)?;
+    let mut model = load(&arguments.model)?;
+    let more = samples(&arguments.features, &arguments.input, arguments.classes.as_ref())?;
+    let report = model.update(&more)?;
+    save(&model, &arguments.model)?;
+    let variant = model.head().variant();
+    if variant.divide || variant.residual {
+        anstream::eprintln!(
+            "note: probes of {variant} stay those of their phase; means and spread count all samples"
+        );
+    }
+    let lines = report.iter().map(|(class, count)| format!("{class}: {count} samples added\n"));
+    Ok(output::print(&lines.collect::<String>())?)
+}
+
+/// Forgets classes.
+pub(crate) fn forget(arguments: &ForgetArguments) -> Result<(), Failure> {
+    let _lock = ModelLock::acquire(&arguments.model)?;
+    let mut model = load(&arguments.model)?;
+    let how = if arguments.drop_probes { Forgetting::DropProbes } else { Forgetting::Exact };
+    for class in &arguments.classes {
+        model.forget(class, how)?;
+    }
+    if model.head().known().is_empty() {
+        let text = "these are all classes of the model; delete the file instead";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    save(&model, &arguments.model)?;
+    let text = format!(
+        "forgot {}; {} classes remain\n",
+        arguments.classes.join(", "),
+        model.head().known().len()
+    );
+    Ok(output::print(&text)?)
+}
+
+/// Merges models.
+pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
+    let _lock = ModelLock::acquire(&arguments.out)?;
+    let ancestor = arguments.ancestor.as_deref().map(load).transpose()?;
+    let mut text = String::new();
+    let mut models = arguments.models.iter();
+    let first = models.next().ok_or_else(|| Failure::Usage("nothing to merge".to_owned()))?;
+    let mut merged = load(first)?;
+    for path in models {
+        let report = merged.merge(&load(path)?, ancestor.as_ref())?;
+        let _ = writeln!(
+            text,
+            "{}: {} classes added, {} combined",
+            path.display(),
+            report.added.len(),
+            report.combined.len()
+        );
+    }
+    save(&merged, &arguments.out)?;
+    let known = merged.head().known().len();
+    let _ = writeln!(text, "{}: {known} classes", arguments.out.display());
+    Ok(output::print(&text)?)
+}
+
+/// Says what a model is.
+pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
+    let model = load(&arguments.model)?;
+    let head = model.head();
+    if arguments.json {
+        let classes = head.known().iter().map(|c| json!({"name": c.name, "samples": c.statistics.count}));
+        let text = json!({
+            "variant": head.variant(),
+            "settings": head.settings(),
+            "choices": model.choices(),
+            "calibration": model.calibration(),
+            "layers": head.layers(),
+            "phases": head.phases(),
+            "classes": classes.collect::<Vec<_>>(),
+            "bytes": head.bytes(),
+        });
+        return Ok(output::print(&format!("{text:#}\n"))?);
+    }
+    let mut text = format!("{}  {}\n", arguments.model.display(), head.variant());
+    let layers: Vec<String> = head.layers().iter().map(|(name, dim)| format!("{name} ({dim})")).collect();
+    let phases: Vec<String> = head.phases().iter().map(ToString::to_string).collect();
+    let _ = writeln!(text, "layers    {}", layers.join(", "));
+    let _ = writeln!(text, "phases    {} classes", phases.join(" + "));
+    for choice in model.choices() {
+        let _ = writeln!(text, "{:<9} {}  (chosen on {})", choice.setting, choice.value, choice.variant);
+    }
+    if let Some(fitted) = model.calibration() {
+        let _ = writeln!(text, "temperature {:.4} from {} held-out samples", fitted.temperature, fitted.samples);
+    }
+    let mut table = Table::new(&["class", "samples"], 1);
+    head.known().iter().for_each(|c| table.row(vec![c.name.clone(), c.statistics.count.to_string()]));
+    let _ = write!(text, "\n{table}");
+    Ok(output::print(&text)?)
+}
+
+/// Lists every number kept.
+pub(crate) fn audit(arguments: &InspectArguments) -> Result<(), Failure> {
+    let model = load(&arguments.model)?;
+    let lines = list_kept(model.head());
+    let total: usize = lines.iter().map(|line| line.bytes).sum();
+    if arguments.json {
+        let text = json!({"kept": lines, "bytes": total, "not_kept": NOT_KEPT});
+        return Ok(output::print(&format!("{text:#}\n"))?);
+    }
+    let mut table = Table::new(&["owner", "what", "numbers", "bytes"], 2);
+    for line in &lines {
+        let cells = [line.owner.clone(), line.what.to_owned(), line.numbers.to_string(), line.bytes.to_string()];
+        table.row(cells.to_vec());
+    }
+    let classes = head_classes(&model).max(1);
+    let mut text = format!("{table}\n{total} bytes in all, {} per class; besides: class names, settings, thresholds\n", total / classes);
+    text.push_str("not kept:\n");
+    NOT_KEPT.iter().for_each(|line| {
+        let _ = writeln!(text, "  {line}");
+    });
+    Ok(output::print(&text)?)
+}
+
+fn head_classes(model: &Model) -> usize {
+    model.head().known().len()
+}

@@ -1,0 +1,149 @@
+use std::io::{self, BufWriter, Write};
+
+use ivoro::Features;
+use ivoro::model::{AskOptions, BurstRule, Prediction};
+use ivoro::store::load;
+use serde_json::json;
+
+use crate::args::{BurstChoice, Format, PredictArguments};
+use crate::commands::model::read;
+use crate::failure::Failure;
+use crate::output::quoted;
+use crate::progress;
+use crate::table::Table;
+
+/// Queries answered before the first results are printed; a whole number of bursts.
+const BATCH: usize = 4096;
+
+/// Asks a model about features.
+pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
+    let model = load(&arguments.model)?;
+    let set = read(&arguments.features, &arguments.input)?.asking()?;
+    let rule = match arguments.burst_rule {
+        BurstChoice::Sum => BurstRule::Sum,
+        BurstChoice::Vote => BurstRule::Vote,
+    };
+    let options = AskOptions {
+        top: arguments.top,
+        false_rejection: arguments.reject,
+        burst: arguments.burst.map(|size| (size, rule)),
+    };
+    let size = arguments.burst.unwrap_or(1).max(1);
+    let labels = set.labelled.then_some(&set.features);
+    let mut printer = Printer::new(arguments, labels);
+    let rows: Vec<usize> = (0..set.features.len()).collect();
+    let bar = progress::bar(rows.len());
+    for rows in rows.chunks(BATCH.next_multiple_of(size)) {
+        let answers = model.ask(&set.features.select(rows), options)?;
+        for (at, prediction) in answers.iter().enumerate() {
+            printer.take(rows[at * size], prediction)?;
+        }
+        bar.inc(rows.len() as u64);
+    }
+    bar.finish_and_clear();
+    printer.finish()
+}
+
+/// Prints predictions as they come and counts how many are right.
+struct Printer<'a> {
+    format: Format,
+    burst: Option<usize>,
+    labels: Option<&'a Features>,
+    table: Table,
+    out: BufWriter<io::StdoutLock<'static>>,
+    asked: usize,
+    right: usize,
+    unknown: usize,
+}
+
+impl<'a> Printer<'a> {
+    fn new(arguments: &PredictArguments, labels: Option<&'a Features>) -> Self {
+        let header = ["row", "class", "probability", "distance", "runner-up", "HV", "unknown", "burst"];
+        Self {
+            format: arguments.format,
+            burst: arguments.burst,
+            labels,
+            table: Table::new(&header, 2),
+            out: BufWriter::new(io::stdout().lock()),
+            asked: 0,
+            right: 0,
+            unknown: 0,
+        }
+    }
+
+    fn take(&mut self, row: usize, prediction: &Prediction) -> Result<(), Failure> {
+        let label = self.labels.map(|features| {
+            features.classes()[features.labels()[row] as usize].clone()
+        });
+        let best = &prediction.top[0];
+        self.right += usize::from(label.as_ref() == Some(&best.class));
+        self.unknown += usize::from(prediction.unknown == Some(true));
+        self.asked += 1;
+        match self.format {
+            Format::Table => self.table.row(cells(row, prediction)),
+            Format::Csv => self.csv(row, prediction, label.as_deref())?,
+            Format::Jsonl => {
+                let mut value = json!(prediction);
+                value["row"] = json!(row);
+                value["label"] = json!(label);
+                writeln!(self.out, "{value}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn csv(&mut self, row: usize, prediction: &Prediction, label: Option<&str>) -> io::Result<()> {
+        if self.asked == 1 {
+            let candidates = (1..=prediction.top.len()).map(|k| format!(",class_{k},distance_{k},probability_{k}"));
+            writeln!(self.out, "row,label,unknown,uncertainty,strangeness,burst{}", candidates.collect::<String>())?;
+        }
+        let unknown = prediction.unknown.map_or("", |unknown| if unknown { "true" } else { "false" });
+        write!(
+            self.out,
+            "{row},{},{unknown},{},{},{}",
+            quoted(label.unwrap_or("")),
+            prediction.uncertainty,
+            prediction.strangeness,
+            prediction.burst
+        )?;
+        for candidate in &prediction.top {
+            let probability = candidate.probability.map_or(String::new(), |p| format!("{p:.6}"));
+            write!(self.out, ",{},{},{probability}", quoted(&candidate.class), candidate.distance)?;
+        }
+        writeln!(self.out)
+    }
+
+    fn finish(mut self) -> Result<(), Failure> {
+        if self.format == Format::Table {
+            write!(self.out, "{}", self.table)?;
+        }
+        self.out.flush()?;
+        let queries = match self.burst {
+            Some(size) => format!("{} burst queries of {size}", self.asked),
+            None => format!("{} queries", self.asked),
+        };
+        if self.labels.is_some() && self.asked > 0 {
+            let share = 100.0 * self.right as f64 / self.asked as f64;
+            anstream::eprintln!("{queries}: {share:.2} % right, {} rejected as unknown", self.unknown);
+        }
+        Ok(())
+    }
+}
+
+fn cells(row: usize, prediction: &Prediction) -> Vec<String> {
+    let best = &prediction.top[0];
+    let percent = |p: Option<f64>| p.map_or("–".to_owned(), |p| format!("{:.1} %", 100.0 * p));
+    let runner = prediction.top.get(1).map_or(String::new(), |second| {
+        format!("{} ({})", second.class, percent(second.probability))
+    });
+    vec![
+        row.to_string(),
+        best.class.clone(),
+        percent(best.probability),
+        format!("{:.4}", best.distance),
+        runner,
+        format!("{:.3}", prediction.uncertainty),
+        prediction.unknown.map_or("–", |unknown| if unknown { "unknown" } else { "no" }).to_owned(),
+        prediction.burst.to_string(),
+    ]
+}

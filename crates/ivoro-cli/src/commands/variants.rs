@@ -1,0 +1,29 @@
+use std::fmt::Write as _;
+
+use ivoro::head::{EXTENDED, LETTERS, PAPER};
+use ivoro::peers::Peer;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// Explains the letters.
+pub(crate) fn variants() -> Result<(), Failure> {
+    let mut text = String::from("iVoro[3][-[N][F][K][W][D][R][AC|AI][L]]\n\n");
+    for (letter, meaning) in LETTERS {
+        let _ = writeln!(text, "  {letter:<3} {meaning}");
+    }
+    let _ = writeln!(text, "\nThe paper's {}:\n{}", PAPER.len(), wrapped(&PAPER));
+    let _ = writeln!(text, "With --variants all also:\n{}", wrapped(&EXTENDED));
+    text.push_str("F and K join where the features hold mirrored views, or by name: iVoro-NFKWAIL.\n");
+    text.push_str("\nMethods to compare with (--peers):\n");
+    for peer in Peer::ALL {
+        let _ = writeln!(text, "  {:<11} {}", peer.to_string(), peer.description());
+    }
+    output::print(&text)?;
+    Ok(())
+}
+
+fn wrapped(names: &[&str]) -> String {
+    let lines = names.chunks(6).map(|chunk| format!("  {}\n", chunk.join(", ")));
+    lines.collect()
+}

@@ -1,0 +1,91 @@
+//! How an error becomes a sentence, a hint and an exit code.
+
+use std::io;
+use std::process::ExitCode;
+
+use anstream::eprintln;
+use anstyle::{AnsiColor, Style};
+use ivoro::Error;
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The library refused.
+    Library(Error),
+    /// Writing to standard output or another file failed.
+    Io(io::Error),
+    /// The request makes no sense; the text says why.
+    Usage(String),
+    /// The user stopped it; what was finished is kept.
+    Interrupted,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Library(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+impl Failure {
+    /// Prints the sentence and gives the exit code: 1 for "no", 2 for an error, 130 for Ctrl-C.
+    pub(crate) fn report(&self) -> ExitCode {
+        let text = match self {
+            // the reader has seen enough, as in `ivoro … | head`
+            Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return ExitCode::SUCCESS;
+            }
+            Self::Library(error) => error.to_string(),
+            Self::Io(error) => error.to_string(),
+            Self::Usage(text) => text.clone(),
+            Self::Interrupted => {
+                eprintln!("interrupted; what was finished is kept");
+                return ExitCode::from(130);
+            }
+        };
+        let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+        eprintln!("{red}error{red:#}: {text}");
+        if let Some(hint) = self.hint() {
+            let cyan = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
+            eprintln!("{cyan}hint{cyan:#}: {hint}");
+        }
+        match self {
+            Self::Library(Error::ForgetInexact { .. }) => ExitCode::from(1),
+            _ => ExitCode::from(2),
+        }
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        let Self::Library(error) = self else { return None };
+        match error {
+            Error::Variant { .. } => Some("`ivoro variants` explains the letters"),
+            Error::MissingViews { .. } => {
+                Some("store features of the rotated images too, or choose variants without AC, AI and F")
+            }
+            Error::MissingLayer { .. } => {
+                Some("store a second layer's features too, or choose variants without 3 and L")
+            }
+            Error::ForgetInexact { component, .. } if component.contains("scatter") => {
+                Some("`ivoro learn --scatter per-class` keeps what exact forgetting needs")
+            }
+            Error::ForgetInexact { .. } => Some("`ivoro forget --drop-probes`"),
+            Error::ClassReturns { .. } => Some("`ivoro update MODEL FEATURES`"),
+            Error::Merge { reason } if reason.contains("started from") => {
+                Some("`ivoro merge … --ancestor MODEL`")
+            }
+            Error::Locked { .. } => Some("wait for it, or work on a copy and merge"),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Results as a table, as CSV and as files.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::path::Path;
+
+use ivoro::metrics::mean_deviation;
+use ivoro::record::{MethodRecord, RunRecord, Summary};
+
+use crate::table::Table;
+
+/// The header that scripts rely on.
+const HEADER: &str =
+    "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds";
+
+/// One method over several class orders.
+struct Row<'a> {
+    name: &'a str,
+    exemplar_free: bool,
+    summaries: Vec<&'a Summary>,
+}
+
+fn rows(records: &[RunRecord]) -> Vec<Row<'_>> {
+    let Some(first) = records.first() else { return Vec::new() };
+    let row = |method: &'_ MethodRecord| {
+        let same = |record: &'_ RunRecord| -> Option<usize> {
+            record.methods.iter().position(|other| other.name == method.name)
+        };
+        records.iter().filter_map(|r| same(r).map(|at| &r.methods[at].summary)).collect::<Vec<_>>()
+    };
+    let rows = first.methods.iter().map(|method| Row {
+        name: &method.name,
+        exemplar_free: method.exemplar_free,
+        summaries: row(method),
+    });
+    rows.collect()
+}
+
+/// mean, or mean ± deviation over several orders.
+fn cell(values: &[f64], digits: usize) -> String {
+    let (mean, deviation) = mean_deviation(values);
+    if values.len() > 1 {
+        format!("{mean:.digits$} ± {deviation:.digits$}")
+    } else {
+        format!("{mean:.digits$}")
+    }
+}
+
+/// The table for people.
+pub(crate) fn table(records: &[RunRecord]) -> String {
+    let header = ["method", "average", "last", "forgetting", "bytes/class", "seconds"];
+    let mut table = Table::new(&header, 1);
+    let mut kept = false;
+    for row in rows(records) {
+        let of = |pick: fn(&Summary) -> f64| row.summaries.iter().map(|s| pick(s)).collect::<Vec<_>>();
+        let mark = if row.exemplar_free { "" } else { " *" };
+        kept |= !row.exemplar_free;
+        table.row(vec![
+            format!("{}{mark}", row.name),
+            cell(&of(|s| s.average), 2),
+            cell(&of(|s| s.last), 2),
+            cell(&of(|s| s.forgetting_pass), 2),
+            cell(&of(|s| s.bytes_per_class), 0),
+            cell(&of(|s| s.seconds), 2),
+        ]);
+    }
+    let note = if kept { "* keeps samples of earlier phases: an upper bound, not a rival\n" } else { "" };
+    format!("{table}{note}")
+}
+
+/// The table for scripts: means over class orders.
+pub(crate) fn csv(records: &[RunRecord]) -> String {
+    let mut text = format!("{HEADER}\n");
+    for row in rows(records) {
+        let mean = |pick: fn(&Summary) -> f64| {
+            mean_deviation(&row.summaries.iter().map(|s| pick(s)).collect::<Vec<_>>()).0
+        };
+        let _ = writeln!(
+            text,
+            "{},{:.2},{:.2},{:.2},{:.2},{:.0},{:.3}",
+            quoted(row.name),
+            mean(|s| s.average),
+            mean(|s| s.last),
+            mean(|s| s.forgetting_pass),
+            mean(|s| s.forgetting_pycil),
+            mean(|s| s.bytes_per_class),
+            mean(|s| s.seconds),
+        );
+    }
+    text
+}
+
+/// Accuracy after every phase, one line a method, order and phase.
+pub(crate) fn phases_csv(records: &[RunRecord]) -> String {
+    let mut text = String::from("method,order,phase,classes,accuracy,old,new,calibration_error,rejection_auroc\n");
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.4}"));
+    for record in records {
+        for method in &record.methods {
+            for phase in &method.phases {
+                let _ = writeln!(
+                    text,
+                    "{},{},{},{},{:.2},{},{},{},{}",
+                    quoted(&method.name),
+                    quoted(&record.order),
+                    phase.phase,
+                    phase.classes,
+                    phase.accuracy,
+                    number(phase.accuracy_old),
+                    number(phase.accuracy_new),
+                    number(phase.calibration_error),
+                    number(phase.rejection_auroc),
+                );
+            }
+        }
+    }
+    text
+}
+
+/// A CSV field: quoted where it must be.
+pub(crate) fn quoted(field: &str) -> String {
+    if field.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+/// Writes a file so that a reader sees the old one or the new one, never half of one.
+pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Prints data on standard output.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

@@ -1,0 +1,45 @@
+//! Plain aligned tables.
+
+use std::fmt;
+
+/// Rows of text under a header; columns after the first are aligned to the right.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+    left: usize,
+}
+
+impl Table {
+    /// A table with a header; the first `left` columns are aligned to the left.
+    pub(crate) fn new(header: &[&str], left: usize) -> Self {
+        Self { rows: vec![header.iter().map(ToString::to_string).collect()], left }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for (at, row) in self.rows.iter().enumerate() {
+            let cells = row.iter().enumerate().map(|(column, cell)| {
+                let gap = " ".repeat(widths[column].saturating_sub(cell.chars().count()));
+                if column < self.left { format!("{cell}{gap}") } else { format!("{gap}{cell}") }
+            });
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+            if at == 0 {
+                let length = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
+                writeln!(f, "{}", "─".repeat(length))?;
+            }
+        }
+        Ok(())
+    }
+}
