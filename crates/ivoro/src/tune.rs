@@ -265,7 +265,8 @@ fn lambda(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> 
 }
 
 fn shift(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
-    if !variant.normalise || given.shift.is_some() {
+    // whoever gives λ means the transformation h_λ ∘ f and no other
+    if !variant.normalise || given.shift.is_some() || given.lambda.is_some() {
         return None;
     }
     let simple = Variant { lift: false, ..plain(variant) };
