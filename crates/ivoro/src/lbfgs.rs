@@ -143,7 +143,9 @@ fn direction(steps: &VecDeque<Step>, gradient: &[f32]) -> Vec<f64> {
     }
     if let Some(last) = steps.back() {
         let scale = last.curvature / dot(&last.change, &last.change);
-        out.iter_mut().for_each(|value| *value *= scale);
+        for value in &mut out {
+            *value *= scale;
+        }
     }
     for (step, weight) in steps.iter().zip(weights.into_iter().rev()) {
         let back = mixed_dot(&step.change, &out) / step.curvature;

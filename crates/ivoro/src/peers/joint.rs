@@ -1,5 +1,6 @@
-//! Logistic regression on every feature of every phase, fitted anew after each: what could be
-//! reached on these features if nothing had to be forgotten. It keeps all samples.
+//! Logistic regression on every feature of every phase, fitted anew after each: what a linear
+//! classifier reaches on these features if it may keep all samples. It is a reference, not a
+//! bound: methods that are not linear in the features can do better.
 //!
 //! Features are standardised by the mean and standard deviation of all samples, for conditioning
 //! and so that one weight decay fits all networks; a feature that never varies is left as it is.

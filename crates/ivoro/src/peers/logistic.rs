@@ -91,10 +91,14 @@ impl Objective<'_> {
 fn residuals(logits: &mut [f32], label: usize) -> f64 {
     let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let own = f64::from(logits[label] - most);
-    logits.iter_mut().for_each(|logit| *logit = (*logit - most).exp());
+    for logit in logits.iter_mut() {
+        *logit = (*logit - most).exp();
+    }
     let sum: f64 = logits.iter().copied().map(f64::from).sum();
     let scale = (1.0 / sum) as f32;
-    logits.iter_mut().for_each(|value| *value *= scale);
+    for value in logits.iter_mut() {
+        *value *= scale;
+    }
     logits[label] -= 1.0;
     sum.ln() - own
 }

@@ -43,7 +43,7 @@ pub enum Peer {
     Fecam,
     /// RanPAC: ridge regression on randomly lifted features (`McDonnell` et al. 2023).
     Ranpac,
-    /// Logistic regression on all features of all phases: not incremental, an upper reference.
+    /// Logistic regression on all features of all phases: keeps them all, a reference.
     Joint,
 }
 

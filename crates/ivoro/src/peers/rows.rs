@@ -20,7 +20,9 @@ pub(super) fn normalised(mut points: Matrix) -> Matrix {
     points.as_mut_slice().par_chunks_exact_mut(dim).for_each(|row| {
         let square: f64 = row.iter().map(|&value| f64::from(value).powi(2)).sum();
         let scale = if square > 0.0 { 1.0 / square.sqrt() } else { 1.0 };
-        row.iter_mut().for_each(|value| *value = (f64::from(*value) * scale) as f32);
+        for value in row.iter_mut() {
+            *value = (f64::from(*value) * scale) as f32;
+        }
     });
     points
 }

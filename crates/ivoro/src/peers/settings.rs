@@ -36,7 +36,7 @@ impl Default for PeerSettings {
             slda_shrinkage: 1e-4,
             fecam_shrink: (1.0, 1.0),
             fecam_tukey: 0.5,
-            joint_weight_decay: 1e-3,
+            joint_weight_decay: 1e-2,
             joint_iterations: 200,
             joint_tolerance: 1e-5,
         }
