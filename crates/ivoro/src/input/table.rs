@@ -9,7 +9,7 @@ use arrow::ipc::reader::StreamDecoder;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::columns::{Choice, Columns};
 use super::npz::most_unpacked;
@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 /// Rows decoded at a time; bounds what a forged page can make the decoder hold.
 const BATCH: usize = 1024;
 const ARROW_MAGIC: &[u8] = b"ARROW1";
+const END_OF_STREAM: &[u8] = b"\xff\xff\xff\xff\0\0\0\0";
 
 /// A Parquet file.
 pub(super) fn read_parquet(
@@ -45,7 +46,7 @@ pub(super) fn read_parquet(
 
 /// Refuses a file whose own footer claims more than a file of its length can reasonably hold.
 fn check_claims(path: &Path, metadata: &ParquetMetaData, length: usize) -> Result<()> {
-    let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let sizes = columns.map(|column| column.uncompressed_size().max(column.num_values()));
     let claimed = sizes.fold(0_u64, |sum, size| {
         // A negative size is forged; as the largest number it is refused below.
@@ -75,15 +76,31 @@ pub(super) fn read_arrow_file(
     let (body, footer) = body.split_last_chunk::<4>().ok_or_else(truncated)?;
     let footer = usize::try_from(i32::from_le_bytes(*footer)).map_err(|_| truncated())?;
     let stream = body.len().checked_sub(footer).ok_or_else(truncated)?;
-    read_arrow_stream(path, &body[..stream], options)
+    // The footer was found, so the stream is complete, whether or not it says where it ends.
+    let stream = without_padding(&body[..stream]);
+    read_messages(path, stream.strip_suffix(END_OF_STREAM).unwrap_or(stream), options)
 }
 
-/// An Arrow IPC stream.
+/// Writers fill up with zeros behind the magic, to a multiple of 8, 16, 32 or 64 bytes.
+fn without_padding(body: &[u8]) -> &[u8] {
+    let padding = body.iter().take(64 - ARROW_MAGIC.len()).take_while(|&&byte| byte == 0).count();
+    &body[padding..]
+}
+
+/// An Arrow IPC stream. It may end without saying so, but then nothing tells a complete file from
+/// one that lost its last rows, so the mark is required.
 pub(super) fn read_arrow_stream(
     path: &Path,
     bytes: &[u8],
     options: &ReadOptions,
 ) -> Result<FeatureFile> {
+    let messages = bytes.strip_suffix(END_OF_STREAM).ok_or_else(|| {
+        malformed(path, "not a complete Arrow stream: the end-of-stream mark is missing")
+    })?;
+    read_messages(path, messages, options)
+}
+
+fn read_messages(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<FeatureFile> {
     guarded(path, || {
         let refuse = |error| unreadable(path, "Arrow", &error);
         let mut decoder = StreamDecoder::new();
