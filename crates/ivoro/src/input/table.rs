@@ -13,6 +13,7 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::columns::{Choice, Columns};
 use super::npz::most_unpacked;
+use super::thrift::{footer_is_forged, pages_are_forged};
 use super::{FeatureFile, ReadOptions, malformed};
 use crate::error::{Error, Result};
 
@@ -29,9 +30,14 @@ pub(super) fn read_parquet(
 ) -> Result<FeatureFile> {
     guarded(path, || {
         let length = bytes.len();
+        if footer_is_forged(&bytes) {
+            return Err(malformed(path, "the footer holds a list that no Parquet file has"));
+        }
+        let contents = bytes.clone();
         let refuse = |error| malformed(path, format!("not a readable Parquet file: {error}"));
         let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(refuse)?;
         check_claims(path, builder.metadata(), length)?;
+        check_pages(path, builder.metadata(), &contents)?;
         let choice = Choice::new(path, builder.schema(), options)?;
         let mask = ProjectionMask::roots(builder.parquet_schema(), choice.indices());
         let mut columns = Columns::new(path, choice, most_unpacked(length));
@@ -55,9 +61,27 @@ fn check_claims(path: &Path, metadata: &ParquetMetaData, length: usize) -> Resul
     let most = most_unpacked(length);
     if claimed > most {
         let what = format!(
-            "the footer claims {claimed} bytes of data, a file of {length} bytes may unpack to {most}"
+            "the footer claims {claimed} bytes of data, \
+             a file of {length} bytes may unpack to {most}"
         );
         return Err(malformed(path, what));
+    }
+    Ok(())
+}
+
+/// Refuses a page whose header would keep the decoder busy for ever.
+fn check_pages(path: &Path, metadata: &ParquetMetaData, contents: &[u8]) -> Result<()> {
+    for column in metadata.row_groups().iter().flat_map(RowGroupMetaData::columns) {
+        let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+        let from = usize::try_from(start).ok().and_then(|start| contents.get(start..));
+        // What lies outside the file is the decoder's to refuse.
+        let size = usize::try_from(column.compressed_size()).unwrap_or(usize::MAX);
+        let pages = from.map(|from| &from[..size.min(from.len())]);
+        if pages.is_some_and(pages_are_forged) {
+            let what =
+                format!("a page of column {} holds a list that no page has", column.column_path());
+            return Err(malformed(path, what));
+        }
     }
     Ok(())
 }
