@@ -13,7 +13,7 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::columns::{Choice, Columns};
 use super::npz::most_unpacked;
-use super::thrift::{footer_is_forged, pages_are_forged};
+use super::thrift;
 use super::{FeatureFile, ReadOptions, malformed};
 use crate::error::{Error, Result};
 
@@ -30,7 +30,7 @@ pub(super) fn read_parquet(
 ) -> Result<FeatureFile> {
     guarded(path, || {
         let length = bytes.len();
-        if footer_is_forged(&bytes) {
+        if thrift::footer_is_forged(&bytes) {
             return Err(malformed(path, "the footer holds a list that no Parquet file has"));
         }
         let contents = bytes.clone();
@@ -69,19 +69,17 @@ fn check_claims(path: &Path, metadata: &ParquetMetaData, length: usize) -> Resul
     Ok(())
 }
 
-/// Refuses a page whose header would keep the decoder busy for ever.
+/// Refuses pages whose headers would make the decoder run for ever or take memory for nothing.
 fn check_pages(path: &Path, metadata: &ParquetMetaData, contents: &[u8]) -> Result<()> {
     for column in metadata.row_groups().iter().flat_map(RowGroupMetaData::columns) {
         let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
         let from = usize::try_from(start).ok().and_then(|start| contents.get(start..));
         // What lies outside the file is the decoder's to refuse.
         let size = usize::try_from(column.compressed_size()).unwrap_or(usize::MAX);
-        let pages = from.map(|from| &from[..size.min(from.len())]);
-        if pages.is_some_and(pages_are_forged) {
-            let what =
-                format!("a page of column {} holds a list that no page has", column.column_path());
-            return Err(malformed(path, what));
-        }
+        let pages = from.map_or(&[][..], |from| &from[..size.min(from.len())]);
+        thrift::check_pages(pages, most_unpacked(contents.len())).map_err(|what| {
+            malformed(path, format!("column {}: a page {what}", column.column_path()))
+        })?;
     }
     Ok(())
 }
