@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn splits_views_without_transposing() {
         // 3 rows × 2 views × 5 dims; the value spells row, view, column.
-        let value = |row, view, column| (100 * row + 10 * view + column) as f32;
+        let value = |row, view, column| f32::from(100 * row + 10 * view + column);
         let mut bytes = Vec::new();
         for at in 0..30_u16 {
             let (row, view, column) = (at / 10, at / 5 % 2, at % 5);
@@ -272,7 +272,7 @@ mod tests {
     fn unaligned_half_precision_reads_like_aligned() {
         let values = [0.5_f32, -2.0, 1024.0, 6.0e-5, -0.0, 3.25];
         let mut bytes = vec![0_u8];
-        values.iter().for_each(|&value| bytes.extend(f16::from_f32(value).to_le_bytes()));
+        bytes.extend(values.iter().flat_map(|&value| f16::from_f32(value).to_le_bytes()));
         let path = Path::new("a");
         for start in [0, 1] {
             let copy = [&bytes[1 - start..1], &bytes[1..]].concat();

@@ -232,19 +232,17 @@ impl<'a> Columns<'a> {
         parts.metadata = metadata;
         let all = [(Part::Train, self.train), (Part::Test, self.test), (Part::All, self.all)];
         for (part, rows) in all.into_iter().filter(|(_, rows)| rows.count > 0) {
-            let layers = self.choice.layers.iter().zip(rows.layers).zip(&self.dims);
-            for (((_, layer), data), dim) in
-                layers.filter(|(((_, layer), _), _)| parts.wants(layer)).collect::<Vec<_>>()
-            {
-                let matrix = Matrix::new(rows.count, dim.unwrap_or(0), data)?;
-                parts.add_layer(part, layer.clone(), vec![matrix])?;
-            }
-            match self.choice.label {
-                Some(_) if self.choice.text_labels => {
-                    parts.add_labels(part, rows.names.finish())?
+            for (at, data) in rows.layers.into_iter().enumerate() {
+                let (layer, dim) = (&self.choice.layers[at].1, self.dims[at].unwrap_or(0));
+                if parts.wants(layer) {
+                    let matrix = Matrix::new(rows.count, dim, data)?;
+                    parts.add_layer(part, layer.clone(), vec![matrix])?;
                 }
-                Some(_) => parts.add_labels(part, Labels::Ids(rows.ids))?,
-                None => {}
+            }
+            if self.choice.label.is_some() {
+                let text = self.choice.text_labels;
+                let labels = if text { rows.names.finish() } else { Labels::Ids(rows.ids) };
+                parts.add_labels(part, labels)?;
             }
         }
         parts.finish()

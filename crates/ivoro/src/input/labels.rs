@@ -187,7 +187,9 @@ mod tests {
 
     fn names(values: &[&str]) -> Labels {
         let mut interner = Interner::default();
-        values.iter().for_each(|value| interner.push(value).unwrap());
+        for value in values {
+            interner.push(value).unwrap();
+        }
         interner.finish()
     }
 

@@ -17,6 +17,8 @@ mod safetensors;
 mod split;
 #[cfg(feature = "tables")]
 mod table;
+#[cfg(feature = "tables")]
+mod thrift;
 mod write;
 
 use std::collections::BTreeMap;

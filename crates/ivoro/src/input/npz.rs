@@ -9,7 +9,7 @@ use zip::ZipArchive;
 use super::assemble::Parts;
 use super::keys::{Role, usual};
 use super::{FeatureFile, ReadOptions, malformed, npy};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Features rarely compress tenfold; an archive that claims to unpack to more than this many
 /// times its length (and to more than [`ALWAYS_READ`]) is taken for a bomb.
@@ -46,14 +46,19 @@ pub(super) fn read(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<F
             continue;
         }
         let size = member.size();
-        left = left.checked_sub(size).ok_or_else(|| {
-            let most = most_unpacked(bytes.len());
-            malformed(path, format!("{name} brings the unpacked size over {most} bytes, the most for a file of {} bytes", bytes.len()))
-        })?;
+        left = left.checked_sub(size).ok_or_else(|| too_large(path, &name, bytes.len()))?;
         let data = unpack(path, &name, &mut member, size)?;
         add(path, &mut parts, key, data)?;
     }
     parts.finish()
+}
+
+fn too_large(path: &Path, name: &str, length: usize) -> Error {
+    let most = most_unpacked(length);
+    let what = format!(
+        "{name} brings the unpacked size over {most} bytes, the most for a file of {length} bytes"
+    );
+    malformed(path, what)
 }
 
 /// The member's bytes, which must be exactly as many as the archive declares. The buffer grows

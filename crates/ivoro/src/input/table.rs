@@ -9,16 +9,18 @@ use arrow::ipc::reader::StreamDecoder;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::columns::{Choice, Columns};
 use super::npz::most_unpacked;
+use super::thrift;
 use super::{FeatureFile, ReadOptions, malformed};
 use crate::error::{Error, Result};
 
 /// Rows decoded at a time; bounds what a forged page can make the decoder hold.
 const BATCH: usize = 1024;
 const ARROW_MAGIC: &[u8] = b"ARROW1";
+const END_OF_STREAM: &[u8] = b"\xff\xff\xff\xff\0\0\0\0";
 
 /// A Parquet file.
 pub(super) fn read_parquet(
@@ -28,9 +30,14 @@ pub(super) fn read_parquet(
 ) -> Result<FeatureFile> {
     guarded(path, || {
         let length = bytes.len();
+        if thrift::footer_is_forged(&bytes) {
+            return Err(malformed(path, "the footer holds a list that no Parquet file has"));
+        }
+        let contents = bytes.clone();
         let refuse = |error| malformed(path, format!("not a readable Parquet file: {error}"));
         let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(refuse)?;
         check_claims(path, builder.metadata(), length)?;
+        check_pages(path, builder.metadata(), &contents)?;
         let choice = Choice::new(path, builder.schema(), options)?;
         let mask = ProjectionMask::roots(builder.parquet_schema(), choice.indices());
         let mut columns = Columns::new(path, choice, most_unpacked(length));
@@ -45,7 +52,7 @@ pub(super) fn read_parquet(
 
 /// Refuses a file whose own footer claims more than a file of its length can reasonably hold.
 fn check_claims(path: &Path, metadata: &ParquetMetaData, length: usize) -> Result<()> {
-    let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let sizes = columns.map(|column| column.uncompressed_size().max(column.num_values()));
     let claimed = sizes.fold(0_u64, |sum, size| {
         // A negative size is forged; as the largest number it is refused below.
@@ -54,9 +61,25 @@ fn check_claims(path: &Path, metadata: &ParquetMetaData, length: usize) -> Resul
     let most = most_unpacked(length);
     if claimed > most {
         let what = format!(
-            "the footer claims {claimed} bytes of data, a file of {length} bytes may unpack to {most}"
+            "the footer claims {claimed} bytes of data, \
+             a file of {length} bytes may unpack to {most}"
         );
         return Err(malformed(path, what));
+    }
+    Ok(())
+}
+
+/// Refuses pages whose headers would make the decoder run for ever or take memory for nothing.
+fn check_pages(path: &Path, metadata: &ParquetMetaData, contents: &[u8]) -> Result<()> {
+    for column in metadata.row_groups().iter().flat_map(RowGroupMetaData::columns) {
+        let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+        let from = usize::try_from(start).ok().and_then(|start| contents.get(start..));
+        // What lies outside the file is the decoder's to refuse.
+        let size = usize::try_from(column.compressed_size()).unwrap_or(usize::MAX);
+        let pages = from.map_or(&[][..], |from| &from[..size.min(from.len())]);
+        thrift::check_pages(pages, most_unpacked(contents.len())).map_err(|what| {
+            malformed(path, format!("column {}: a page {what}", column.column_path()))
+        })?;
     }
     Ok(())
 }
@@ -75,15 +98,31 @@ pub(super) fn read_arrow_file(
     let (body, footer) = body.split_last_chunk::<4>().ok_or_else(truncated)?;
     let footer = usize::try_from(i32::from_le_bytes(*footer)).map_err(|_| truncated())?;
     let stream = body.len().checked_sub(footer).ok_or_else(truncated)?;
-    read_arrow_stream(path, &body[..stream], options)
+    // The footer was found, so the stream is complete, whether or not it says where it ends.
+    let stream = without_padding(&body[..stream]);
+    read_messages(path, stream.strip_suffix(END_OF_STREAM).unwrap_or(stream), options)
 }
 
-/// An Arrow IPC stream.
+/// Writers fill up with zeros behind the magic, to a multiple of 8, 16, 32 or 64 bytes.
+fn without_padding(body: &[u8]) -> &[u8] {
+    let padding = body.iter().take(64 - ARROW_MAGIC.len()).take_while(|&&byte| byte == 0).count();
+    &body[padding..]
+}
+
+/// An Arrow IPC stream. It may end without saying so, but then nothing tells a complete file from
+/// one that lost its last rows, so the mark is required.
 pub(super) fn read_arrow_stream(
     path: &Path,
     bytes: &[u8],
     options: &ReadOptions,
 ) -> Result<FeatureFile> {
+    let messages = bytes.strip_suffix(END_OF_STREAM).ok_or_else(|| {
+        malformed(path, "not a complete Arrow stream: the end-of-stream mark is missing")
+    })?;
+    read_messages(path, messages, options)
+}
+
+fn read_messages(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<FeatureFile> {
     guarded(path, || {
         let refuse = |error| unreadable(path, "Arrow", &error);
         let mut decoder = StreamDecoder::new();

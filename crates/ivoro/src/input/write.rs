@@ -32,7 +32,7 @@ pub fn write_features(
     };
     check_parts(path, first, &parts)?;
     let tensors = tensors(&parts, half_precision);
-    let header = header(path, &tensors, described(path, first, metadata)?)?;
+    let header = header(path, &tensors, &described(path, first, metadata)?)?;
     write_atomically(path, |file| {
         file.write_all(&(header.len() as u64).to_le_bytes())?;
         file.write_all(&header)?;
@@ -176,7 +176,7 @@ fn described(
 fn header(
     path: &Path,
     tensors: &[Tensor<'_>],
-    metadata: BTreeMap<String, String>,
+    metadata: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>> {
     let mut entries = Map::new();
     entries.insert("__metadata__".to_owned(), json!(metadata));
