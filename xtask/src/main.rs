@@ -1,1 +1,50 @@
-fn main(){}
+//! What people run: `cargo xtask test` and `cargo xtask bench`.
+
+mod bench;
+
+use std::process::{Command, ExitCode};
+
+/// Everything that must pass, in the order of what fails fastest.
+const CHECKS: [&[&str]; 5] = [
+    &["fmt", "--all", "--check"],
+    &["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"],
+    &["test", "--workspace", "--all-features", "--quiet"],
+    &["test", "--package", "ivoro", "--doc", "--all-features", "--quiet"],
+    &["doc", "--workspace", "--no-deps", "--all-features"],
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["test"] => test(),
+        ["bench", rest @ ..] => bench::bench(rest),
+        _ => {
+            eprintln!("cargo xtask test          everything that must pass");
+            eprintln!("cargo xtask bench [NAME]  ratios against named peers, in one run");
+            eprintln!("                          names: {}", bench::NAMES.join(", "));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn test() -> ExitCode {
+    for check in CHECKS {
+        println!("$ cargo {}", check.join(" "));
+        let status =
+            Command::new(env!("CARGO")).args(check).env("RUSTDOCFLAGS", "-D warnings").status();
+        match status {
+            Ok(status) if status.success() => {}
+            Ok(status) => {
+                eprintln!("cargo {} failed: {status}", check[0]);
+                return ExitCode::FAILURE;
+            }
+            Err(error) => {
+                eprintln!("cargo can't be started: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    println!("all checks passed");
+    ExitCode::SUCCESS
+}

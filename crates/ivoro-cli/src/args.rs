@@ -115,8 +115,8 @@ pub(crate) struct SettingArguments {
     /// D under N: raw or transformed features for the probe.
     #[arg(long, value_name = "SPACE")]
     probe_space: Option<ProbeSpace>,
-    /// Probes with rotations: separate ones, or one over all sisters.
-    #[arg(long, value_name = "HOW")]
+    /// Probes with rotations: one over all sisters, or separate ones.
+    #[arg(long, value_name = "HOW", help_heading = "Settings with a fixed default")]
     probe_views: Option<ProbeViews>,
     /// AC and AI: matched (4 pairs of views) or all (16).
     #[arg(long, default_value = "matched", help_heading = "Settings with a fixed default")]
@@ -125,16 +125,31 @@ pub(crate) struct SettingArguments {
     #[arg(long, default_value = "tournament", help_heading = "Settings with a fixed default")]
     rule: Rule,
     /// L: exponent γ of the influence function, not 0.
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, help_heading = "Settings with a fixed default")]
+    #[arg(
+        long,
+        default_value_t = 1.0,
+        allow_negative_numbers = true,
+        help_heading = "Settings with a fixed default"
+    )]
     gamma: f64,
     /// Probes: lbfgs (deterministic, full batch) or adam (mini-batches, rate 1e-3).
     #[arg(long, default_value = "lbfgs", help_heading = "Settings with a fixed default")]
     optimiser: Optimiser,
     /// Probes: most iterations of L-BFGS, or epochs of Adam.
-    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Settings with a fixed default")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        help_heading = "Settings with a fixed default"
+    )]
     iterations: usize,
     /// K: dimension of the lifted space.
-    #[arg(long, value_name = "DIM", default_value_t = 10_000, help_heading = "Settings with a fixed default")]
+    #[arg(
+        long,
+        value_name = "DIM",
+        default_value_t = 10_000,
+        help_heading = "Settings with a fixed default"
+    )]
     lift: usize,
     /// W: pooled (small) or per-class (larger; classes can be forgotten exactly).
     #[arg(long, default_value = "pooled", help_heading = "Settings with a fixed default")]
@@ -147,6 +162,25 @@ pub(crate) struct SettingArguments {
 fn two_numbers(text: &str) -> Result<[f64; 2], String> {
     let numbers: Vec<f64> = text.split(',').filter_map(|part| part.trim().parse().ok()).collect();
     <[f64; 2]>::try_from(numbers).map_err(|_| "two numbers with a comma between: 1,1".to_owned())
+}
+
+impl RunArguments {
+    /// Fills in what depends on the data: the embedded set is small and already in order.
+    pub(crate) fn with_defaults(mut self) -> Self {
+        let embedded = self.features.is_none();
+        let or = |list: &mut Vec<String>, own: &str, other: &str| {
+            if list.is_empty() {
+                list.push(if embedded { own } else { other }.to_owned());
+            }
+        };
+        or(&mut self.order, "identity", "numpy:1993");
+        or(&mut self.variants, "all", "paper");
+        if embedded && self.peers.is_none() {
+            self.peers = Some(vec!["all".to_owned()]);
+        }
+        self.ranpac_dim = self.ranpac_dim.or(Some(if embedded { 2_000 } else { 10_000 }));
+        self
+    }
 }
 
 impl SettingArguments {
@@ -189,21 +223,22 @@ pub(crate) struct RunArguments {
     pub(crate) protocol: Option<String>,
 
     /// Class order: identity, a seed, numpy:SEED, or a file with ids or names. Several, separated
-    /// by commas, give mean ± deviation.
-    #[arg(long, value_name = "ORDER,…", value_delimiter = ',', default_value = "numpy:1993")]
+    /// by commas, give mean ± deviation. Default: numpy:1993; identity for the embedded set.
+    #[arg(long, value_name = "ORDER,…", value_delimiter = ',')]
     pub(crate) order: Vec<String>,
 
     /// paper (the 21 of the paper), all (also ours), none, or names: iVoro,iVoro-NDAIL.
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "paper")]
+    /// Default: paper; all for the embedded set.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) variants: Vec<String>,
 
     /// Methods to compare with: all, or ncm,ncm-cosine,slda,fecam,ranpac,joint.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', num_args = 0..=1, default_missing_value = "all", require_equals = false)]
     pub(crate) peers: Option<Vec<String>>,
 
-    /// Random features of the peer ranpac.
-    #[arg(long, value_name = "DIM", default_value_t = 10_000)]
-    pub(crate) ranpac_dim: usize,
+    /// Random features of the peer ranpac. Default: 10000; 2000 for the embedded set.
+    #[arg(long, value_name = "DIM")]
+    pub(crate) ranpac_dim: Option<usize>,
 
     /// Folder for run.json and the CSV files; finished methods found there are not run again.
     #[arg(long, value_name = "DIR")]

@@ -10,8 +10,7 @@ use ivoro::record::{MethodRecord, RunRecord, Summary};
 use crate::table::Table;
 
 /// The header that scripts rely on.
-const HEADER: &str =
-    "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds";
+const HEADER: &str = "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds";
 
 /// One method over several class orders.
 struct Row<'a> {
@@ -52,7 +51,8 @@ pub(crate) fn table(records: &[RunRecord]) -> String {
     let mut table = Table::new(&header, 1);
     let mut kept = false;
     for row in rows(records) {
-        let of = |pick: fn(&Summary) -> f64| row.summaries.iter().map(|s| pick(s)).collect::<Vec<_>>();
+        let of =
+            |pick: fn(&Summary) -> f64| row.summaries.iter().map(|s| pick(s)).collect::<Vec<_>>();
         let mark = if row.exemplar_free { "" } else { " *" };
         kept |= !row.exemplar_free;
         table.row(vec![
@@ -64,7 +64,8 @@ pub(crate) fn table(records: &[RunRecord]) -> String {
             cell(&of(|s| s.seconds), 2),
         ]);
     }
-    let note = if kept { "* keeps samples of earlier phases: an upper bound, not a rival\n" } else { "" };
+    let note =
+        if kept { "* keeps samples of earlier phases: an upper bound, not a rival\n" } else { "" };
     format!("{table}{note}")
 }
 
@@ -92,7 +93,9 @@ pub(crate) fn csv(records: &[RunRecord]) -> String {
 
 /// Accuracy after every phase, one line a method, order and phase.
 pub(crate) fn phases_csv(records: &[RunRecord]) -> String {
-    let mut text = String::from("method,order,phase,classes,accuracy,old,new,calibration_error,rejection_auroc\n");
+    let mut text = String::from(
+        "method,order,phase,classes,accuracy,old,new,calibration_error,rejection_auroc\n",
+    );
     let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.4}"));
     for record in records {
         for method in &record.methods {

@@ -30,7 +30,12 @@ pub fn audit(head: &Head) -> Vec<AuditLine> {
     let mut lines = Vec::new();
     let mut line = |owner: &str, what, numbers: usize, width: usize| {
         if numbers > 0 {
-            lines.push(AuditLine { owner: owner.to_owned(), what, numbers, bytes: numbers * width });
+            lines.push(AuditLine {
+                owner: owner.to_owned(),
+                what,
+                numbers,
+                bytes: numbers * width,
+            });
         }
     };
     for class in head.known() {

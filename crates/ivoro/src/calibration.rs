@@ -113,7 +113,8 @@ mod tests {
     fn finds_the_temperature_that_made_the_labels() {
         let uniform = |at: u64| (crate::random::mix(7, at) >> 11) as f64 / (1u64 << 53) as f64;
         let rows = 4000;
-        let distances: Vec<f32> = (0..rows * 3).map(|at| uniform(at as u64) as f32 * 10.0).collect();
+        let distances: Vec<f32> =
+            (0..rows * 3).map(|at| uniform(at as u64) as f32 * 10.0).collect();
         let distances = Matrix::new(rows, 3, distances).unwrap();
         let labels: Vec<u32> = (0..rows)
             .map(|row| {

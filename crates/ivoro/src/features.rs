@@ -217,8 +217,7 @@ impl Features {
     /// The same samples under other class names: label `l` becomes `to[l]`, which indexes `classes`.
     pub fn relabel(&self, to: &[u32], classes: Arc<[String]>) -> Result<Self> {
         let labels = self.labels.iter().map(|&label| to[label as usize]).collect();
-        let features =
-            Self { blocks: self.blocks.clone(), labels, classes, ..self.clone_frame() };
+        let features = Self { blocks: self.blocks.clone(), labels, classes, ..self.clone_frame() };
         features.check()?;
         Ok(features)
     }

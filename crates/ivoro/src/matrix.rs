@@ -15,7 +15,11 @@ impl Matrix {
     pub fn new(rows: usize, cols: usize, data: Vec<f32>) -> Result<Self> {
         if rows.checked_mul(cols) != Some(data.len()) {
             let what = format!("numbers in a {rows} × {cols} matrix");
-            return Err(Error::Size { what, expected: rows.saturating_mul(cols), found: data.len() });
+            return Err(Error::Size {
+                what,
+                expected: rows.saturating_mul(cols),
+                found: data.len(),
+            });
         }
         Ok(Self { rows, cols, data })
     }

@@ -68,7 +68,8 @@ pub fn area_under_roc(known: &[f64], unknown: &[f64]) -> Option<f64> {
 pub fn pearson(x: &[f64], y: &[f64]) -> Option<f64> {
     let (mx, my) = (average(x), average(y));
     let pairs = || x.iter().zip(y).map(|(x, y)| (x - mx, y - my));
-    let (sxx, syy) = (pairs().map(|(a, _)| a * a).sum::<f64>(), pairs().map(|(_, b)| b * b).sum::<f64>());
+    let (sxx, syy) =
+        (pairs().map(|(a, _)| a * a).sum::<f64>(), pairs().map(|(_, b)| b * b).sum::<f64>());
     let sxy: f64 = pairs().map(|(a, b)| a * b).sum();
     (sxx > 0.0 && syy > 0.0).then(|| sxy / (sxx * syy).sqrt())
 }

@@ -106,7 +106,11 @@ impl Model {
         Self { head, given, tuner, calibration: None, choices: Vec::new() }
     }
 
-    pub(crate) fn from_parts(head: Head, calibration: Option<Calibration>, choices: Vec<Choice>) -> Self {
+    pub(crate) fn from_parts(
+        head: Head,
+        calibration: Option<Calibration>,
+        choices: Vec<Choice>,
+    ) -> Self {
         Self { head, given: Given::default(), tuner: Arc::default(), calibration, choices }
     }
 
@@ -172,7 +176,9 @@ impl Model {
             None => answers,
         };
         let rows = answers.distances.iter_rows().enumerate();
-        Ok(rows.map(|(row, distances)| self.prediction(&answers, row, distances, threshold, options)).collect())
+        Ok(rows
+            .map(|(row, distances)| self.prediction(&answers, row, distances, threshold, options))
+            .collect())
     }
 
     fn prediction(
@@ -207,7 +213,11 @@ impl Model {
     fn threshold(&self, share: f64) -> Result<f64> {
         if !(share > 0.0 && share < 1.0) {
             let reason = "must lie between 0 and 1";
-            return Err(Error::Setting { name: "false-rejection", value: share.to_string(), reason });
+            return Err(Error::Setting {
+                name: "false-rejection",
+                value: share.to_string(),
+                reason,
+            });
         }
         let what = "rejection needs a threshold, and the base phase was too small to fit one \
                     (two classes with five samples each)";

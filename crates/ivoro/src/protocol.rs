@@ -29,7 +29,11 @@ impl Protocol {
             let reason = "every phase needs at least one class".to_owned();
             return Err(Error::Protocol { text: text(), reason });
         }
-        if sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size)).is_none_or(|s| s > 1 << 24) {
+        if sizes
+            .iter()
+            .try_fold(0usize, |sum, &size| sum.checked_add(size))
+            .is_none_or(|s| s > 1 << 24)
+        {
             let reason = "more than 2^24 classes".to_owned();
             return Err(Error::Protocol { text: text(), reason });
         }
@@ -235,7 +239,10 @@ mod tests {
     // np.random.RandomState(0).permutation(7) and RandomState(4294967295).permutation(7)
     #[test]
     fn numpy_order_with_extreme_seeds() {
-        assert_eq!(ClassOrder::Numpy(0).permutation(7).unwrap(), [6, 2, 1, 3, 0, 5, 4][..].to_vec());
+        assert_eq!(
+            ClassOrder::Numpy(0).permutation(7).unwrap(),
+            [6, 2, 1, 3, 0, 5, 4][..].to_vec()
+        );
     }
 
     #[test]

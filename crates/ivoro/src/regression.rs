@@ -76,7 +76,8 @@ impl<'a> Objective<'a> {
         centres: &Matrix,
         penalty: Penalty,
     ) -> Result<Self> {
-        let size = |what: &str, expected, found| Error::Size { what: what.to_owned(), expected, found };
+        let size =
+            |what: &str, expected, found| Error::Size { what: what.to_owned(), expected, found };
         if labels.len() != points.rows() {
             return Err(size("labels of a probe", points.rows(), labels.len()));
         }
@@ -97,7 +98,13 @@ impl<'a> Objective<'a> {
         self.evaluate_rows(weight, gradient, self.points.as_slice(), self.labels)
     }
 
-    fn evaluate_rows(&self, weight: &[f32], gradient: &mut [f32], rows: &[f32], labels: &[u32]) -> f64 {
+    fn evaluate_rows(
+        &self,
+        weight: &[f32],
+        gradient: &mut [f32],
+        rows: &[f32],
+        labels: &[u32],
+    ) -> f64 {
         let dim = self.points.cols();
         let tied: Vec<f32> =
             weight.chunks_exact(dim).map(|w| -0.25 * crate::diagram::squared_length(w)).collect();
@@ -143,11 +150,8 @@ impl<'a> Objective<'a> {
     /// Cross-entropy and Σ (p − y) zᵀ of some rows, block by block while they are in the cache.
     fn partial(&self, weight: &[f32], tied: &[f32], rows: &[f32], labels: &[u32]) -> Partial {
         let (dim, classes) = (self.points.cols(), self.classes);
-        let mut part = Partial {
-            loss: 0.0,
-            gradient: vec![0.0; classes * dim],
-            residues: vec![0.0; classes],
-        };
+        let mut part =
+            Partial { loss: 0.0, gradient: vec![0.0; classes * dim], residues: vec![0.0; classes] };
         let weight = MatRef::from_row_major_slice(weight, classes, dim);
         let mut logits = vec![0f32; BLOCK.min(labels.len()) * classes];
         for (rows, labels) in rows.chunks(BLOCK * dim).zip(labels.chunks(BLOCK)) {
@@ -243,7 +247,12 @@ mod tests {
     fn problem() -> (Matrix, Vec<u32>, Matrix) {
         let value = |at: usize| ((at * 7919 + 13) % 1009) as f32 / 504.5 - 1.0;
         let points = Matrix::new(40, 5, (0..200).map(value).collect()).unwrap();
-        let labels = (0..40).map(|row| u32::from(points.row(row as usize)[0] > 0.2) + u32::from(points.row(row as usize)[1] > 0.3)).collect();
+        let labels = (0..40)
+            .map(|row| {
+                u32::from(points.row(row as usize)[0] > 0.2)
+                    + u32::from(points.row(row as usize)[1] > 0.3)
+            })
+            .collect();
         let centres = Matrix::new(3, 5, (300..315).map(value).collect()).unwrap();
         (points, labels, centres)
     }
@@ -288,7 +297,8 @@ mod tests {
     fn a_firm_residual_stays_at_the_prototypes() {
         let (points, labels, centres) = problem();
         let far = |beta| {
-            let objective = Objective::new(&points, &labels, &centres, Penalty::Residual(beta)).unwrap();
+            let objective =
+                Objective::new(&points, &labels, &centres, Penalty::Residual(beta)).unwrap();
             let options = FitOptions { optimiser: Optimiser::Lbfgs, iterations: 100, seed: 1 };
             let fitted = fit(&objective, options).unwrap().centres;
             let pairs = fitted.as_slice().iter().zip(centres.as_slice());

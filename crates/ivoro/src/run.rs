@@ -143,7 +143,10 @@ fn assess(judgement: &Judgement, labels: &[u32], phases: &[Range<usize>]) -> Pha
         phase: phases.len() - 1,
         classes: seen,
         accuracy: share(&|_| true).unwrap_or(0.0),
-        accuracy_by_phase: phases.iter().map(|p| share(&|l| p.contains(&l)).unwrap_or(0.0)).collect(),
+        accuracy_by_phase: phases
+            .iter()
+            .map(|p| share(&|l| p.contains(&l)).unwrap_or(0.0))
+            .collect(),
         accuracy_old: (old > 0).then(|| share(&|label| label < old)).flatten(),
         accuracy_new: share(&|label| label >= old),
         by_class: by_class(judgement, &rows, &truth, &predicted, seen),

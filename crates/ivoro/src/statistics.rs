@@ -133,8 +133,10 @@ impl SecondMoments {
         let scale = grid.square_unit().recip();
         for chunk in rows.as_slice().chunks(EXACT_PRODUCTS * self.dim.max(1)) {
             let mut exact = Symmetric::zeros(self.dim);
-            let whole =
-                chunk.par_iter().map(|&v| (f64::from(v) * scale + ROUND) - ROUND).collect::<Vec<_>>();
+            let whole = chunk
+                .par_iter()
+                .map(|&v| (f64::from(v) * scale + ROUND) - ROUND)
+                .collect::<Vec<_>>();
             exact.add_gram_wide(&whole, 1.0);
             self.add_exact(&exact, rows.rows() as u64)?;
         }
@@ -164,7 +166,8 @@ impl SecondMoments {
     /// Σ z zᵀ as real numbers.
     pub(crate) fn to_symmetric(&self, grid: Grid) -> Symmetric {
         let unit = grid.square_unit() * grid.square_unit();
-        let tiles = self.tiles.par_iter().map(|tile| tile.iter().map(|&v| v as f64 * unit).collect());
+        let tiles =
+            self.tiles.par_iter().map(|tile| tile.iter().map(|&v| v as f64 * unit).collect());
         Symmetric::from_tiles(self.dim, tiles.collect())
     }
 
@@ -189,8 +192,7 @@ impl ClassStatistics {
     /// Of no sample.
     pub fn empty(dims: &[usize], second: bool) -> Self {
         let blocks = dims.iter().map(|&dim| Sums::zeros(dim)).collect();
-        let second =
-            second.then(|| dims.iter().map(|&dim| SecondMoments::zeros(dim)).collect());
+        let second = second.then(|| dims.iter().map(|&dim| SecondMoments::zeros(dim)).collect());
         Self { count: 0, blocks, second }
     }
 
@@ -231,14 +233,16 @@ pub fn sums_by_class(
         })?;
         Ok(tally.finish())
     });
-    partial.try_reduce_with(|mut left, right| {
-        for (left, right) in left.iter_mut().zip(&right) {
-            let overflow = || Error::CountOverflow { class: "?".to_owned(), count: labels.len() as u64 };
-            left.combine(right, 1).ok_or_else(overflow)?;
-        }
-        Ok(left)
-    })
-    .unwrap_or_else(|| Ok(vec![Sums::zeros(dim); classes]))
+    partial
+        .try_reduce_with(|mut left, right| {
+            for (left, right) in left.iter_mut().zip(&right) {
+                let overflow =
+                    || Error::CountOverflow { class: "?".to_owned(), count: labels.len() as u64 };
+                left.combine(right, 1).ok_or_else(overflow)?;
+            }
+            Ok(left)
+        })
+        .unwrap_or_else(|| Ok(vec![Sums::zeros(dim); classes]))
 }
 
 /// Running sums of one task: `f64` accumulators that hold whole numbers and are emptied into
@@ -277,7 +281,8 @@ impl Tally {
             }
             self.pending[class] += 1;
             let running = &mut self.running[class * self.dim..(class + 1) * self.dim];
-            let (squares, fits) = add_row(running, row, self.sum_scale, self.square_scale, self.limit);
+            let (squares, fits) =
+                add_row(running, row, self.sum_scale, self.square_scale, self.limit);
             if !fits {
                 let bad = row.iter().position(|v| v.abs() > self.limit || v.is_nan());
                 return Err(at * self.dim + bad.unwrap_or(0));
@@ -348,7 +353,6 @@ pub fn within_covariance<'a>(
     covariance
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,7 +370,8 @@ mod tests {
         let whole = sums_by_class(&points, &labels, 3, grid, 0).unwrap();
         let mut single = vec![Sums::zeros(37); 3];
         for row in (0..97).rev() {
-            let one = sums_by_class(&points.select(&[row]), &labels[row..=row], 3, grid, 0).unwrap();
+            let one =
+                sums_by_class(&points.select(&[row]), &labels[row..=row], 3, grid, 0).unwrap();
             single.iter_mut().zip(&one).for_each(|(sum, one)| sum.combine(one, 1).unwrap());
         }
         assert_eq!(whole, single);

@@ -29,7 +29,8 @@ pub struct Transform {
 impl Transform {
     /// Checks that the parameters are finite and the factor is not zero.
     pub fn new(lambda: f64, scale: f64, shift: f64) -> Result<Self> {
-        let setting = |name, value: f64, reason| Error::Setting { name, value: value.to_string(), reason };
+        let setting =
+            |name, value: f64, reason| Error::Setting { name, value: value.to_string(), reason };
         if !lambda.is_finite() || lambda.abs() > 10.0 {
             return Err(setting("lambda", lambda, "must lie in -10..=10"));
         }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::calibration::Calibration;
 use crate::error::Result;
 use crate::features::Features;
-use crate::head::{Head, ProbeSpace, ProbeViews, Settings, Variant, Views, least};
+use crate::head::{Head, ProbeSpace, ProbeViews, Settings, Variant, Views};
 use crate::protocol::Protocol;
 use crate::random;
 
@@ -41,7 +41,7 @@ pub struct Given {
     pub beta: Option<f64>,
     /// What D's probe sees under N.
     pub probe_space: Option<ProbeSpace>,
-    /// One probe for all rotations or one each.
+    /// One probe for all rotations or one each; not tuned, held-out samples of real data prefer one.
     pub probe_views: Option<ProbeViews>,
 }
 
@@ -231,8 +231,7 @@ impl Given {
 type Plan = fn(Variant, &Settings, &Given) -> Option<Step>;
 
 /// In this order, each setting on the simplest variant in which it acts.
-const PLAN: [Plan; 8] =
-    [lambda, ridge, layer_weights, shift, residual, decay, probe_space, probe_views];
+const PLAN: [Plan; 7] = [lambda, ridge, layer_weights, shift, residual, decay, probe_space];
 
 fn step<T: Copy>(
     setting: &'static str,
@@ -306,11 +305,18 @@ fn residual(variant: Variant, settings: &Settings, given: &Given) -> Option<Step
     let betas = given.beta.map_or(vec![1e-2, 1e-1, 1e-3, 1.0], |beta| vec![beta]);
     let pairs: Vec<(f64, f64)> =
         scales.iter().flat_map(|&scale| betas.iter().map(move |&beta| (scale, beta))).collect();
-    step("scale,beta", simple, settings, &pairs, |(w, b)| format!("{w},{b}"), |s, (w, b)| {
-        s.transform.shift *= w / s.transform.scale;
-        s.transform.scale = w;
-        s.beta = b;
-    })
+    step(
+        "scale,beta",
+        simple,
+        settings,
+        &pairs,
+        |(w, b)| format!("{w},{b}"),
+        |s, (w, b)| {
+            s.transform.shift *= w / s.transform.scale;
+            s.transform.scale = w;
+            s.beta = b;
+        },
+    )
 }
 
 fn decay(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
@@ -329,21 +335,4 @@ fn probe_space(variant: Variant, settings: &Settings, given: &Given) -> Option<S
     let simple = Variant { divide: true, lift: false, ..plain(variant) };
     let values = [ProbeSpace::Transformed, ProbeSpace::Raw];
     step("probe-space", simple, settings, &values, |v| v.to_string(), |s, v| s.probe_space = v)
-}
-
-fn probe_views(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
-    let probes = variant.divide || variant.residual;
-    if !(probes && variant.rotates()) || given.probe_views.is_some() || variant.whiten {
-        return None;
-    }
-    let simple = Variant { layered: false, ..variant };
-    let values = [ProbeViews::Separate, ProbeViews::Sisters];
-    step("probe-views", simple, settings, &values, |v| v.to_string(), |s, v| s.probe_views = v)
-}
-
-/// The share of rows whose least distance is the label's.
-pub fn accuracy(distances: &crate::Matrix, labels: &[u32]) -> f64 {
-    let rows = distances.iter_rows().zip(labels);
-    let right = rows.filter(|(row, label)| least(row) == **label as usize).count();
-    right as f64 / labels.len().max(1) as f64
 }

@@ -19,7 +19,12 @@ pub fn geometric_variance(pairs: &[&[f32]]) -> f64 {
     if total <= 0.0 {
         return 0.0;
     }
-    let entropy = -parts.iter().map(|part| part / total).filter(|q| *q > 0.0).map(|q| q * q.ln()).sum::<f64>();
+    let entropy = -parts
+        .iter()
+        .map(|part| part / total)
+        .filter(|q| *q > 0.0)
+        .map(|q| q * q.ln())
+        .sum::<f64>();
     entropy * total
 }
 

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// Runs a command.
 pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Run(arguments) => run::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments.with_defaults()),
         Command::Variants => variants::variants(),
         Command::Learn(arguments) => model::learn(&arguments),
         Command::Predict(arguments) => predict::predict(&arguments),
@@ -23,7 +23,12 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Inspect(arguments) => model::inspect(&arguments),
         Command::Audit(arguments) => model::audit(&arguments),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "ivoro", &mut std::io::stdout());
+            clap_complete::generate(
+                shell,
+                &mut Arguments::command(),
+                "ivoro",
+                &mut std::io::stdout(),
+            );
             Ok(())
         }
     }

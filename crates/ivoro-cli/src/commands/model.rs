@@ -9,7 +9,8 @@ use ivoro::{Features, Model};
 use serde_json::json;
 
 use crate::args::{
-    ForgetArguments, InputArguments, InspectArguments, LearnArguments, MergeArguments, UpdateArguments,
+    ForgetArguments, InputArguments, InspectArguments, LearnArguments, MergeArguments,
+    UpdateArguments,
 };
 use crate::failure::Failure;
 use crate::table::Table;
@@ -51,7 +52,8 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
     };
     let before = model.head().known().len();
     let phase = samples(&arguments.features, &arguments.input, arguments.classes.as_ref())?;
-    let spinner = progress::spinner(if before == 0 { "choosing settings, learning" } else { "learning" });
+    let spinner =
+        progress::spinner(if before == 0 { "choosing settings, learning" } else { "learning" });
     model.learn(&phase)?;
     save(&model, &arguments.model)?;
     spinner.finish_and_clear();
@@ -66,7 +68,11 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
     );
     if before == 0 {
         for choice in model.choices() {
-            let _ = writeln!(text, "  {} = {}  (chosen on {})", choice.setting, choice.value, choice.variant);
+            let _ = writeln!(
+                text,
+                "  {} = {}  (chosen on {})",
+                choice.setting, choice.value, choice.variant
+            );
         }
     }
     Ok(output::print(&text)?)
@@ -139,7 +145,8 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     let model = load(&arguments.model)?;
     let head = model.head();
     if arguments.json {
-        let classes = head.known().iter().map(|c| json!({"name": c.name, "samples": c.statistics.count}));
+        let classes =
+            head.known().iter().map(|c| json!({"name": c.name, "samples": c.statistics.count}));
         let text = json!({
             "variant": head.variant(),
             "settings": head.settings(),
@@ -153,18 +160,29 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
         return Ok(output::print(&format!("{text:#}\n"))?);
     }
     let mut text = format!("{}  {}\n", arguments.model.display(), head.variant());
-    let layers: Vec<String> = head.layers().iter().map(|(name, dim)| format!("{name} ({dim})")).collect();
+    let layers: Vec<String> =
+        head.layers().iter().map(|(name, dim)| format!("{name} ({dim})")).collect();
     let phases: Vec<String> = head.phases().iter().map(ToString::to_string).collect();
     let _ = writeln!(text, "layers    {}", layers.join(", "));
     let _ = writeln!(text, "phases    {} classes", phases.join(" + "));
     for choice in model.choices() {
-        let _ = writeln!(text, "{:<9} {}  (chosen on {})", choice.setting, choice.value, choice.variant);
+        let _ = writeln!(
+            text,
+            "{:<9} {}  (chosen on {})",
+            choice.setting, choice.value, choice.variant
+        );
     }
     if let Some(fitted) = model.calibration() {
-        let _ = writeln!(text, "temperature {:.4} from {} held-out samples", fitted.temperature, fitted.samples);
+        let _ = writeln!(
+            text,
+            "temperature {:.4} from {} held-out samples",
+            fitted.temperature, fitted.samples
+        );
     }
     let mut table = Table::new(&["class", "samples"], 1);
-    head.known().iter().for_each(|c| table.row(vec![c.name.clone(), c.statistics.count.to_string()]));
+    head.known()
+        .iter()
+        .for_each(|c| table.row(vec![c.name.clone(), c.statistics.count.to_string()]));
     let _ = write!(text, "\n{table}");
     Ok(output::print(&text)?)
 }
@@ -180,11 +198,19 @@ pub(crate) fn audit(arguments: &InspectArguments) -> Result<(), Failure> {
     }
     let mut table = Table::new(&["owner", "what", "numbers", "bytes"], 2);
     for line in &lines {
-        let cells = [line.owner.clone(), line.what.to_owned(), line.numbers.to_string(), line.bytes.to_string()];
+        let cells = [
+            line.owner.clone(),
+            line.what.to_owned(),
+            line.numbers.to_string(),
+            line.bytes.to_string(),
+        ];
         table.row(cells.to_vec());
     }
     let classes = head_classes(&model).max(1);
-    let mut text = format!("{table}\n{total} bytes in all, {} per class; besides: class names, settings, thresholds\n", total / classes);
+    let mut text = format!(
+        "{table}\n{total} bytes in all, {} per class; besides: class names, settings, thresholds\n",
+        total / classes
+    );
     text.push_str("not kept:\n");
     NOT_KEPT.iter().for_each(|line| {
         let _ = writeln!(text, "  {line}");

@@ -58,7 +58,8 @@ struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     fn new(arguments: &PredictArguments, labels: Option<&'a Features>) -> Self {
-        let header = ["row", "class", "probability", "distance", "runner-up", "HV", "unknown", "burst"];
+        let header =
+            ["row", "class", "probability", "distance", "runner-up", "HV", "unknown", "burst"];
         Self {
             format: arguments.format,
             burst: arguments.burst,
@@ -72,9 +73,8 @@ impl<'a> Printer<'a> {
     }
 
     fn take(&mut self, row: usize, prediction: &Prediction) -> Result<(), Failure> {
-        let label = self.labels.map(|features| {
-            features.classes()[features.labels()[row] as usize].clone()
-        });
+        let label =
+            self.labels.map(|features| features.classes()[features.labels()[row] as usize].clone());
         let best = &prediction.top[0];
         self.right += usize::from(label.as_ref() == Some(&best.class));
         self.unknown += usize::from(prediction.unknown == Some(true));
@@ -94,10 +94,16 @@ impl<'a> Printer<'a> {
 
     fn csv(&mut self, row: usize, prediction: &Prediction, label: Option<&str>) -> io::Result<()> {
         if self.asked == 1 {
-            let candidates = (1..=prediction.top.len()).map(|k| format!(",class_{k},distance_{k},probability_{k}"));
-            writeln!(self.out, "row,label,unknown,uncertainty,strangeness,burst{}", candidates.collect::<String>())?;
+            let candidates = (1..=prediction.top.len())
+                .map(|k| format!(",class_{k},distance_{k},probability_{k}"));
+            writeln!(
+                self.out,
+                "row,label,unknown,uncertainty,strangeness,burst{}",
+                candidates.collect::<String>()
+            )?;
         }
-        let unknown = prediction.unknown.map_or("", |unknown| if unknown { "true" } else { "false" });
+        let unknown =
+            prediction.unknown.map_or("", |unknown| if unknown { "true" } else { "false" });
         write!(
             self.out,
             "{row},{},{unknown},{},{},{}",
@@ -124,7 +130,10 @@ impl<'a> Printer<'a> {
         };
         if self.labels.is_some() && self.asked > 0 {
             let share = 100.0 * self.right as f64 / self.asked as f64;
-            anstream::eprintln!("{queries}: {share:.2} % right, {} rejected as unknown", self.unknown);
+            anstream::eprintln!(
+                "{queries}: {share:.2} % right, {} rejected as unknown",
+                self.unknown
+            );
         }
         Ok(())
     }

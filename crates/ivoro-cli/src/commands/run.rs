@@ -53,7 +53,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         let mut record = begin(arguments, &stream, order, &origin, &name);
         let path = record_path(arguments, orders.len(), order);
         let finished = path.as_deref().map_or(Vec::new(), |path| finished(path, &record));
-        let result = go_through(arguments, &stream, &methods, finished, &mut record, path.as_deref(), &bar);
+        let result =
+            go_through(arguments, &stream, &methods, finished, &mut record, path.as_deref(), &bar);
         records.push(record);
         if let Err(failure) = result {
             bar.finish_and_clear();
@@ -134,10 +135,11 @@ fn one(
 }
 
 fn peer_settings(arguments: &RunArguments) -> PeerSettings {
+    let defaults = PeerSettings::default();
     PeerSettings {
         seed: arguments.settings.seed,
-        ranpac_dim: arguments.ranpac_dim,
-        ..PeerSettings::default()
+        ranpac_dim: arguments.ranpac_dim.unwrap_or(defaults.ranpac_dim),
+        ..defaults
     }
 }
 
@@ -174,7 +176,8 @@ fn data(arguments: &RunArguments) -> Result<(Split, String, String), Failure> {
             let spinner = progress::spinner(&format!("reading {}", path.display()));
             let file = input::read(path, &options)?;
             spinner.finish_and_clear();
-            let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+            let name =
+                path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
             (file, name)
         }
         None => (input::read_bytes(EMBEDDED_NAME, EMBEDDED, &options)?, EMBEDDED_NAME.to_owned()),
@@ -233,7 +236,8 @@ fn begin(
 /// Tells a record of other data apart: sizes and the first numbers.
 fn fingerprint(stream: &Stream) -> serde_json::Value {
     let test = stream.test();
-    let first = test.block(0, test.views()[0]).map(|block| block.row(0)[..4.min(block.cols())].to_vec());
+    let first =
+        test.block(0, test.views()[0]).map(|block| block.row(0)[..4.min(block.cols())].to_vec());
     json!([test.len(), test.layers(), test.dim(0), first])
 }
 
@@ -248,12 +252,15 @@ fn record_path(arguments: &RunArguments, orders: usize, order: &ClassOrder) -> O
 
 /// Methods of an earlier, perhaps interrupted, run of the very same comparison.
 fn finished(path: &Path, wanted: &RunRecord) -> Vec<MethodRecord> {
-    let read = || -> Option<RunRecord> {
-        serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
-    };
+    let read =
+        || -> Option<RunRecord> { serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok() };
     let same = |found: &RunRecord| RunRecord { methods: Vec::new(), ..found.clone() } == *wanted;
     read().filter(same).map_or(Vec::new(), |found| {
-        anstream::eprintln!("note: {} holds {} finished methods; they are not run again", path.display(), found.methods.len());
+        anstream::eprintln!(
+            "note: {} holds {} finished methods; they are not run again",
+            path.display(),
+            found.methods.len()
+        );
         found.methods
     })
 }

@@ -14,7 +14,9 @@ pub(crate) fn variants() -> Result<(), Failure> {
     }
     let _ = writeln!(text, "\nThe paper's {}:\n{}", PAPER.len(), wrapped(&PAPER));
     let _ = writeln!(text, "With --variants all also:\n{}", wrapped(&EXTENDED));
-    text.push_str("F and K join where the features hold mirrored views, or by name: iVoro-NFKWAIL.\n");
+    text.push_str(
+        "F and K join where the features hold mirrored views, or by name: iVoro-NFKWAIL.\n",
+    );
     text.push_str("\nMethods to compare with (--peers):\n");
     for peer in Peer::ALL {
         let _ = writeln!(text, "  {:<11} {}", peer.to_string(), peer.description());

@@ -42,7 +42,12 @@ impl ClusterDiagram {
 }
 
 /// Adds sign(γ) · w · d^γ of one layer to the sum of the layers.
-pub(crate) fn add_influence(total: &mut Option<Matrix>, mut layer: Matrix, weight: f32, gamma: f32) {
+pub(crate) fn add_influence(
+    total: &mut Option<Matrix>,
+    mut layer: Matrix,
+    weight: f32,
+    gamma: f32,
+) {
     if gamma != 1.0 {
         for value in layer.as_mut_slice() {
             // rounding can leave a tiny negative; a negative power of 0 would be infinite

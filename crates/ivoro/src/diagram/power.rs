@@ -126,7 +126,14 @@ impl PowerDiagram {
     }
 
     /// Compares a block of queries with the centres from `first` on.
-    fn tile(&self, queries: &[f32], first: usize, scores: &mut [f32], out: &mut [Nearest], arch: Arch) {
+    fn tile(
+        &self,
+        queries: &[f32],
+        first: usize,
+        scores: &mut [f32],
+        out: &mut [Nearest],
+        arch: Arch,
+    ) {
         let dim = self.centres.cols();
         let count = CENTRES.min(self.centres.rows() - first);
         let scores = &mut scores[..out.len() * count];
@@ -142,7 +149,8 @@ impl PowerDiagram {
                     let least = least_sum(scores, offsets);
                     if least < nearest.distance {
                         let at = scores.iter().position(|&score| score == least);
-                        *nearest = Nearest { cell: (first + at.unwrap_or(0)) as u32, distance: least };
+                        *nearest =
+                            Nearest { cell: (first + at.unwrap_or(0)) as u32, distance: least };
                     }
                 }
             },

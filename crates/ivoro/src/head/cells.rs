@@ -147,7 +147,8 @@ impl Cells {
 
     /// Candidates meet in order of arrival; each meeting deletes one.
     fn eliminate(&self, cross: &mut [f32], probe: &[f32]) {
-        let clique_of = |class: usize| self.cliques.iter().position(|clique| clique.contains(&class));
+        let clique_of =
+            |class: usize| self.cliques.iter().position(|clique| clique.contains(&class));
         let mut champion = 0;
         for rival in 1..cross.len() {
             let (own, other) = (clique_of(champion), clique_of(rival));

@@ -61,7 +61,8 @@ impl Head {
             component,
             alternative,
         };
-        let at = self.position(name).ok_or_else(|| Error::UnknownClass { class: name.to_owned() })?;
+        let at =
+            self.position(name).ok_or_else(|| Error::UnknownClass { class: name.to_owned() })?;
         if self.pooled.is_some() {
             let component = "W keeps one scatter for all classes together";
             return Err(inexact(component, "learn with the scatter kept per class"));
@@ -161,7 +162,13 @@ impl Head {
     }
 
     /// Appends the classes of `fresh` as a phase, with their rows of the phase's probes.
-    fn append_clique(&mut self, other: &Self, clique: &Clique, first: usize, fresh: &[usize]) -> Result<()> {
+    fn append_clique(
+        &mut self,
+        other: &Self,
+        clique: &Clique,
+        first: usize,
+        fresh: &[usize],
+    ) -> Result<()> {
         if fresh.is_empty() {
             return Ok(());
         }

@@ -142,13 +142,15 @@ impl Head {
         let size = batch.names.len();
         let mut clique = Clique { size, probe: None, residual: None };
         let prototypes = |block: usize| {
-            let mean = |kept: &ClassStatistics| kept.blocks[block].mean(kept.count, frame.grids[block]);
+            let mean =
+                |kept: &ClassStatistics| kept.blocks[block].mean(kept.count, frame.grids[block]);
             let data = statistics.iter().flat_map(mean).map(|value| value as f32).collect();
             Matrix::new(size, frame.dims[block], data)
         };
         if self.variant.residual {
             let start = (0..frame.dims.len()).map(prototypes).collect::<Result<Vec<_>>>()?;
-            let mut moved = self.fit(points, batch, &start, Penalty::Residual(self.settings.beta))?;
+            let mut moved =
+                self.fit(points, batch, &start, Penalty::Residual(self.settings.beta))?;
             for (moved, start) in moved.iter_mut().zip(&start) {
                 moved.as_mut_slice().iter_mut().zip(start.as_slice()).for_each(|(m, s)| *m -= s);
             }

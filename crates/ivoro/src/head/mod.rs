@@ -19,9 +19,7 @@ pub(crate) use cells::least;
 use cells::{Cells, Metric};
 pub use change::{Forgetting, Merging};
 use points::{Points, Stage, compose};
-pub use settings::{
-    Optimiser, Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings,
-};
+pub use settings::{Optimiser, Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
 pub use variant::{EXTENDED, LETTERS, PAPER, Variant, Views};
 
 use crate::diagram::{ClusterDiagram, PowerDiagram};

@@ -44,9 +44,9 @@ pub enum ProbeSpace {
 #[serde(rename_all = "lowercase")]
 pub enum ProbeViews {
     /// One probe tells apart all rotated sister classes of a phase.
+    #[default]
     Sisters,
     /// One probe per rotation.
-    #[default]
     Separate,
 }
 

@@ -47,15 +47,40 @@ pub struct Variant {
 
 /// The 21 variants the paper names, in its order.
 pub const PAPER: [&str; 21] = [
-    "iVoro", "iVoro-N", "iVoro-D", "iVoro-ND", "iVoro-R", "iVoro-DR", "iVoro-NDR", "iVoro-AC",
-    "iVoro-AI", "iVoro-NAC", "iVoro-NAI", "iVoro-NDAC", "iVoro-NDAI", "iVoro-RAC", "iVoro-RAI",
-    "iVoro-DRAC", "iVoro-DRAI", "iVoro-NACL", "iVoro-NAIL", "iVoro-NDACL", "iVoro-NDAIL",
+    "iVoro",
+    "iVoro-N",
+    "iVoro-D",
+    "iVoro-ND",
+    "iVoro-R",
+    "iVoro-DR",
+    "iVoro-NDR",
+    "iVoro-AC",
+    "iVoro-AI",
+    "iVoro-NAC",
+    "iVoro-NAI",
+    "iVoro-NDAC",
+    "iVoro-NDAI",
+    "iVoro-RAC",
+    "iVoro-RAI",
+    "iVoro-DRAC",
+    "iVoro-DRAI",
+    "iVoro-NACL",
+    "iVoro-NAIL",
+    "iVoro-NDACL",
+    "iVoro-NDAIL",
 ];
 
 /// Variants beyond the paper that a full comparison runs too.
 pub const EXTENDED: [&str; 9] = [
-    "iVoro3", "iVoro3-N", "iVoro3-NAC", "iVoro3-NAI", "iVoro-W", "iVoro-NW", "iVoro-NWAC",
-    "iVoro-NWAI", "iVoro-NWAIL",
+    "iVoro3",
+    "iVoro3-N",
+    "iVoro3-NAC",
+    "iVoro3-NAI",
+    "iVoro-W",
+    "iVoro-NW",
+    "iVoro-NWAC",
+    "iVoro-NWAI",
+    "iVoro-NWAIL",
 ];
 
 /// Each letter with what it does, in the order of the grammar.
@@ -125,7 +150,8 @@ impl FromStr for Variant {
     fn from_str(name: &str) -> Result<Self> {
         let bad = |reason: String| Error::Variant { name: name.to_owned(), reason };
         let mut variant = Self::default();
-        let rest = name.strip_prefix("iVoro").ok_or_else(|| bad("does not begin with iVoro".into()))?;
+        let rest =
+            name.strip_prefix("iVoro").ok_or_else(|| bad("does not begin with iVoro".into()))?;
         let rest = rest.strip_prefix('3').map_or(rest, |tail| {
             variant.third = true;
             tail
@@ -159,7 +185,10 @@ impl fmt::Display for Variant {
 }
 
 impl serde::Serialize for Variant {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
@@ -184,8 +213,15 @@ mod tests {
             let on = |bit: u32| bits >> bit & 1 == 1;
             for views in [Views::Single, Views::Consensus, Views::Integration] {
                 let variant = Variant {
-                    third: on(0), normalise: on(1), flip: on(2), lift: on(3), whiten: on(4),
-                    divide: on(5), residual: on(6), views, layered: on(7),
+                    third: on(0),
+                    normalise: on(1),
+                    flip: on(2),
+                    lift: on(3),
+                    whiten: on(4),
+                    divide: on(5),
+                    residual: on(6),
+                    views,
+                    layered: on(7),
                 };
                 let parsed = variant.to_string().parse::<Variant>();
                 match variant.senseless() {
@@ -203,7 +239,19 @@ mod tests {
 
     #[test]
     fn senseless_names_state_the_grammar() {
-        for name in ["", "ivoro", "iVoro-", "iVoro-X", "iVoro-DN", "iVoro-NN", "iVoro-ACAI", "iVoro3-NACL", "iVoro-K", "iVoroN", "iVoro-A"] {
+        for name in [
+            "",
+            "ivoro",
+            "iVoro-",
+            "iVoro-X",
+            "iVoro-DN",
+            "iVoro-NN",
+            "iVoro-ACAI",
+            "iVoro3-NACL",
+            "iVoro-K",
+            "iVoroN",
+            "iVoro-A",
+        ] {
             let text = name.parse::<Variant>().unwrap_err().to_string();
             assert!(text.contains("iVoro[3][-[N][F][K][W][D][R][AC|AI][L]]"), "{text}");
         }

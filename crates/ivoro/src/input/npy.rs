@@ -7,8 +7,8 @@ use super::array::{Array, Element, Order};
 use super::assemble::Parts;
 use super::keys::{LAST, Part};
 use super::{FeatureFile, ReadOptions, malformed};
-use crate::map;
 use crate::error::Result;
+use crate::map;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Real headers are about a hundred bytes; only structured types need more.

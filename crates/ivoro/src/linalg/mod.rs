@@ -7,5 +7,5 @@ mod product;
 mod symmetric;
 
 pub use product::{fill_products, times_transposed, transposed_times};
-pub use symmetric::{Factor, Symmetric};
 pub(crate) use symmetric::tile_rows;
+pub use symmetric::{Factor, Symmetric};

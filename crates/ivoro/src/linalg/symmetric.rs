@@ -150,9 +150,9 @@ impl Symmetric {
             factor_diagonal(index, current)
                 .map_err(|()| Error::NotPositiveDefinite { what, ridge })?;
             let current = &*current;
-            rest.par_iter_mut()
-                .enumerate()
-                .for_each(|(below, tile)| factor_below(index, current, index + 1 + below, tile, self.dim));
+            rest.par_iter_mut().enumerate().for_each(|(below, tile)| {
+                factor_below(index, current, index + 1 + below, tile, self.dim)
+            });
         }
         Ok(Factor { dim: self.dim, tiles: self.tiles })
     }

@@ -22,7 +22,8 @@ impl ModelLock {
         })?;
         let path = model.with_file_name(format!(".{name}.lock"));
         loop {
-            let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+            let file =
+                fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
             let (file, _) = file.into_parts();
             match file.try_lock() {
                 Ok(()) if is_current(&file, &path) => return Ok(Self { path, file }),

@@ -87,13 +87,23 @@ impl<'a> Reader<'a> {
             && blocks / description.views <= 2
             && description.probe_dims.len() == blocks
             && description.grids.len() == blocks
-            && description.dims.iter().chain(&description.probe_dims).all(|&dim| dim > 0 && dim <= MOST_DIMENSIONS)
+            && description
+                .dims
+                .iter()
+                .chain(&description.probe_dims)
+                .all(|&dim| dim > 0 && dim <= MOST_DIMENSIONS)
             && !description.classes.is_empty()
             && description.classes.len() <= MOST_CLASSES
-            && description.cliques.iter().all(|clique| clique.size > 0 && clique.size <= MOST_CLASSES)
-            && description.cliques.iter().map(|clique| clique.size).sum::<usize>() == description.classes.len();
+            && description
+                .cliques
+                .iter()
+                .all(|clique| clique.size > 0 && clique.size <= MOST_CLASSES)
+            && description.cliques.iter().map(|clique| clique.size).sum::<usize>()
+                == description.classes.len();
         if !sensible {
-            return Err(self.malformed("the description of the model contradicts itself".to_owned()));
+            return Err(
+                self.malformed("the description of the model contradicts itself".to_owned())
+            );
         }
         let grid = |&exponent: &i32| {
             Grid::from_exponent(exponent)
@@ -124,7 +134,11 @@ impl<'a> Reader<'a> {
         Ok(range)
     }
 
-    fn integers(&self, name: &str, shape: &[usize]) -> Result<impl Iterator<Item = i64> + use<'_, 'a>> {
+    fn integers(
+        &self,
+        name: &str,
+        shape: &[usize],
+    ) -> Result<impl Iterator<Item = i64> + use<'_, 'a>> {
         let (chunks, _) = self.tensor(name, Dtype::I64, shape)?.as_chunks::<8>();
         Ok(chunks.iter().map(|chunk| i64::from_le_bytes(*chunk)))
     }
@@ -179,7 +193,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn second(&self, block: usize, rows: usize, dim: usize) -> Result<impl Iterator<Item = i64> + use<'_, 'a>> {
+    fn second(
+        &self,
+        block: usize,
+        rows: usize,
+        dim: usize,
+    ) -> Result<impl Iterator<Item = i64> + use<'_, 'a>> {
         let numbers = tile_rows(dim).map(|(_, rows, cols)| rows * cols).sum();
         self.integers(&format!("second.{block}"), &[rows, numbers])
     }

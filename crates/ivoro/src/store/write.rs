@@ -33,7 +33,8 @@ impl Tensor {
 /// Saves a model: the file appears whole or not at all.
 pub fn save(model: &Model, path: &Path) -> Result<()> {
     let tensors = tensors(model);
-    let description = serde_json::to_string(&describe(model)?).map_err(|error| malformed(path, &error))?;
+    let description =
+        serde_json::to_string(&describe(model)?).map_err(|error| malformed(path, &error))?;
     let sum = checksum(&description, tensors.iter().map(|(name, t)| (name.as_str(), &t.bytes[..])));
     let mut header = serde_json::Map::new();
     header.insert(
@@ -49,7 +50,8 @@ pub fn save(model: &Model, path: &Path) -> Result<()> {
     let mut offset = 0;
     for (name, tensor) in &tensors {
         let end = offset + tensor.bytes.len();
-        let entry = json!({"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [offset, end]});
+        let entry =
+            json!({"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [offset, end]});
         header.insert(name.clone(), entry);
         offset = end;
     }
@@ -65,7 +67,10 @@ pub fn save(model: &Model, path: &Path) -> Result<()> {
 }
 
 fn malformed(path: &Path, error: &serde_json::Error) -> Error {
-    Error::Malformed { path: path.to_owned(), what: format!("the model can't be described: {error}") }
+    Error::Malformed {
+        path: path.to_owned(),
+        what: format!("the model can't be described: {error}"),
+    }
 }
 
 fn describe(model: &Model) -> Result<Description> {
