@@ -1,4 +1,4 @@
-//! iVoro.
+#![doc = include_str!("../../../README.md")]
 
 pub(crate) mod atomic;
 pub mod audit;
