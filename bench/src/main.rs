@@ -115,7 +115,9 @@ fn probe(path: &Path) -> Result<Value, Error> {
         let mut fitted = fit(&objective, options);
         let seconds = best(|| fitted = fit(black_box(&objective), options));
         let fitted = fitted?;
-        outcomes.push(json!({"seconds": seconds, "loss": fitted.loss, "iterations": fitted.iterations}));
+        outcomes.push(
+            json!({"seconds": seconds, "loss": fitted.loss, "iterations": fitted.iterations}),
+        );
     }
     let mut gradient = vec![0f32; objective.start().len()];
     let evaluation = best(|| {

@@ -71,7 +71,7 @@ impl Failure {
         match error {
             Error::Variant { .. } => Some("`ivoro variants` explains the letters"),
             Error::MissingViews { .. } => Some(
-                "store features of the rotated images too, or choose variants without AC, AI and F",
+                "store those views too, or choose variants without AC, AI (rotated) and F (mirrored)",
             ),
             Error::MissingLayer { .. } => {
                 Some("store a second layer's features too, or choose variants without 3 and L")
