@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::head::Optimiser;
 use crate::lbfgs;
+use crate::linalg::{FEW, accumulate, dots};
 use crate::matrix::Matrix;
 use crate::random;
 
@@ -152,21 +153,15 @@ impl<'a> Objective<'a> {
         let (dim, classes) = (self.points.cols(), self.classes);
         let mut part =
             Partial { loss: 0.0, gradient: vec![0.0; classes * dim], residues: vec![0.0; classes] };
-        let weight = MatRef::from_row_major_slice(weight, classes, dim);
         let mut logits = vec![0f32; BLOCK.min(labels.len()) * classes];
         for (rows, labels) in rows.chunks(BLOCK * dim).zip(labels.chunks(BLOCK)) {
-            let count = labels.len();
-            let logits = &mut logits[..count * classes];
-            let block = MatRef::from_row_major_slice(rows, count, dim);
-            let target = MatMut::from_row_major_slice_mut(logits, count, classes);
-            matmul(target, Accum::Replace, block, weight.transpose(), 1.0, Par::Seq);
+            let logits = &mut logits[..labels.len() * classes];
+            multiply(rows, weight, dim, logits);
             for (logits, &label) in logits.chunks_exact_mut(classes).zip(labels) {
                 part.loss += softmax_residue(logits, tied, label as usize);
                 part.residues.iter_mut().zip(&*logits).for_each(|(sum, &r)| *sum += f64::from(r));
             }
-            let residue = MatRef::from_row_major_slice(&*logits, count, classes);
-            let target = MatMut::from_row_major_slice_mut(&mut part.gradient, classes, dim);
-            matmul(target, Accum::Add, residue.transpose(), block, 1.0, Par::Seq);
+            add_transposed(rows, logits, dim, &mut part.gradient);
         }
         part
     }
@@ -176,6 +171,30 @@ struct Partial {
     loss: f64,
     gradient: Vec<f32>,
     residues: Vec<f64>,
+}
+
+/// logits = rows · weightᵀ.
+fn multiply(rows: &[f32], weight: &[f32], dim: usize, logits: &mut [f32]) {
+    let (count, classes) = (rows.len() / dim, weight.len() / dim);
+    if classes <= FEW {
+        return dots(rows, weight, dim, logits);
+    }
+    let left = MatRef::from_row_major_slice(rows, count, dim);
+    let right = MatRef::from_row_major_slice(weight, classes, dim).transpose();
+    let target = MatMut::from_row_major_slice_mut(logits, count, classes);
+    matmul(target, Accum::Replace, left, right, 1.0, Par::Seq);
+}
+
+/// gradient += residuesᵀ · rows.
+fn add_transposed(rows: &[f32], residues: &[f32], dim: usize, gradient: &mut [f32]) {
+    let (count, classes) = (rows.len() / dim, gradient.len() / dim);
+    if classes <= FEW {
+        return accumulate(rows, residues, dim, gradient);
+    }
+    let left = MatRef::from_row_major_slice(residues, count, classes).transpose();
+    let right = MatRef::from_row_major_slice(rows, count, dim);
+    let target = MatMut::from_row_major_slice_mut(gradient, classes, dim);
+    matmul(target, Accum::Add, left, right, 1.0, Par::Seq);
 }
 
 /// Turns logits into p − y and returns −log p_y.

@@ -234,7 +234,11 @@ pub fn sums_by_class(
     let partial = block.as_slice().par_chunks(rows * dim).zip(labels.par_chunks(rows));
     let partial = partial.map(|(chunk, labels)| {
         let mut tally = Tally::new(classes, dim, grid);
-        Arch::new().dispatch(|| tally.add(chunk, labels)).map_err(|at| Error::OutOfRange {
+        let added = Arch::new().dispatch(
+            #[inline(always)]
+            || tally.add(chunk, labels),
+        );
+        added.map_err(|at| Error::OutOfRange {
             block: index,
             value: chunk[at],
             limit: grid.limit(),
@@ -327,8 +331,7 @@ fn add_row(running: &mut [f64], row: &[f32], scale: f64, coarse: f64, limit: f32
     let mut total = 0i128;
     let mut fits = true;
     for (running, row) in running.chunks_mut(PART).zip(row.chunks(PART)) {
-        let mut squares = [0f64; LANES];
-        let mut outside = [false; LANES];
+        let (mut squares, mut largest, mut strange) = ([0f64; LANES], [0f32; LANES], [0f32; LANES]);
         let (running, running_rest) = running.as_chunks_mut::<LANES>();
         let (row, row_rest) = row.as_chunks::<LANES>();
         for (running, row) in running.iter_mut().zip(row) {
@@ -337,8 +340,10 @@ fn add_row(running: &mut [f64], row: &[f32], scale: f64, coarse: f64, limit: f32
                 running[lane] += (value * scale + ROUND) - ROUND;
                 let whole = (value * coarse + ROUND) - ROUND;
                 squares[lane] += whole * whole;
-                // a NaN is outside too
-                outside[lane] |= !(row[lane].abs() <= limit);
+                let size = row[lane].abs();
+                largest[lane] = if size > largest[lane] { size } else { largest[lane] };
+                // 0 for every number, NaN for NaN, which no comparison finds
+                strange[lane] += size * 0.0;
             }
         }
         for (running, &value) in running_rest.iter_mut().zip(row_rest) {
@@ -348,7 +353,8 @@ fn add_row(running: &mut [f64], row: &[f32], scale: f64, coarse: f64, limit: f32
             fits &= value.abs() <= limit;
         }
         total += squares.iter().map(|&square| square as i128).sum::<i128>();
-        fits &= !outside.contains(&true);
+        fits &=
+            largest.iter().all(|size| *size <= limit) && strange.iter().all(|zero| *zero == 0.0);
     }
     (total, fits)
 }

@@ -4,8 +4,10 @@
 //! partial sums are added in a fixed order. Threads only decide who computes a tile, never how.
 
 mod product;
+mod skinny;
 mod symmetric;
 
 pub use product::{fill_products, times_transposed, transposed_times};
+pub(crate) use skinny::{FEW, accumulate, dots};
 pub(crate) use symmetric::tile_rows;
 pub use symmetric::{Factor, Symmetric};
