@@ -7,6 +7,8 @@
 //! itself is at most 2⁻⁴¹ of the grid's range for sums and 2⁻²² for second moments; with the
 //! range chosen here a mean is off by less than one unit in the last place of `f32`.
 
+use std::ops::RangeInclusive;
+
 use pulp::Arch;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,9 @@ const EXACT_PRODUCTS: usize = 1 << 11;
 /// Adding and subtracting 1.5 · 2⁵² rounds an `f64` to the nearest integer.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
+/// Exponents a grid may have; values beyond the largest are refused as out of range.
+const EXPONENTS: RangeInclusive<i32> = -120..=124;
+
 /// The fixed-point grid of one block: values in ±2^exponent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grid {
@@ -37,13 +42,14 @@ impl Grid {
     /// of 16 so that sites with similar data choose the same one.
     pub fn covering(block: &Matrix) -> Self {
         let max = block.as_slice().iter().fold(0f32, |max, value| max.max(value.abs()));
-        let bits = f64::from(max.max(f32::MIN_POSITIVE) * 4.0).log2().ceil() as i32;
-        Self { exponent: bits.div_euclid(4) * 4 + if bits.rem_euclid(4) > 0 { 4 } else { 0 } }
+        let bits = (f64::from(max.max(f32::MIN_POSITIVE)) * 4.0).log2().ceil() as i32;
+        let exponent = bits.div_euclid(4) * 4 + if bits.rem_euclid(4) > 0 { 4 } else { 0 };
+        Self { exponent: exponent.clamp(*EXPONENTS.start(), *EXPONENTS.end()) }
     }
 
     /// A grid with the given exponent, as read from a file.
     pub fn from_exponent(exponent: i32) -> Option<Self> {
-        (-120..=124).contains(&exponent).then_some(Self { exponent })
+        EXPONENTS.contains(&exponent).then_some(Self { exponent })
     }
 
     /// Exponent of the range.
@@ -99,7 +105,8 @@ impl Sums {
         for (sum, other) in self.sums.iter_mut().zip(&other.sums) {
             *sum = sum.checked_add(other.checked_mul(sign)?)?;
         }
-        self.squares += other.squares * i128::from(sign);
+        let squares = other.squares.checked_mul(i128::from(sign))?;
+        self.squares = self.squares.checked_add(squares)?;
         Some(())
     }
 }
@@ -199,7 +206,9 @@ impl ClassStatistics {
     /// Adds (`sign` = 1) or takes away (−1) another statistic of the same shape.
     pub(crate) fn combine(&mut self, other: &Self, sign: i64, class: &str) -> Result<()> {
         let overflow = || Error::CountOverflow { class: class.to_owned(), count: self.count };
-        let count = self.count as i64 + other.count as i64 * sign;
+        let change = i64::try_from(other.count).ok().and_then(|count| count.checked_mul(sign));
+        let count = change.and_then(|change| self.count.checked_add_signed(change));
+        let count = count.ok_or_else(overflow)?;
         for (sums, other) in self.blocks.iter_mut().zip(&other.blocks) {
             sums.combine(other, sign).ok_or_else(overflow)?;
         }
@@ -208,7 +217,7 @@ impl ClassStatistics {
                 moments.combine(other, sign).ok_or_else(overflow)?;
             }
         }
-        self.count = count as u64;
+        self.count = count;
         Ok(())
     }
 }
@@ -345,7 +354,7 @@ pub fn within_covariance<'a>(
     for (sums, count) in classes {
         let root = (count as f64).sqrt();
         centres.extend(sums.mean(count, grid).into_iter().map(|value| value * root));
-        samples += count;
+        samples = count.saturating_add(samples);
         groups += 1;
     }
     covariance.add_gram_wide(&centres, -1.0);

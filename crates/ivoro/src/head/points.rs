@@ -47,7 +47,7 @@ pub(crate) fn compose(
     settings: &Settings,
     stage: Stage,
 ) -> Result<Points> {
-    let layers = layers(features, variant)?;
+    let layers = used_layers(features, variant)?;
     let views: &[View] = if variant.rotates() { &View::ROTATIONS } else { &[View::UPRIGHT] };
     let mut grid = Vec::with_capacity(views.len());
     for &view in views {
@@ -82,7 +82,8 @@ fn arrange(grid: Vec<Vec<Matrix>>, variant: Variant) -> Result<Points> {
     Ok(Points { views: joined.len(), layers: 1, blocks: blocks.collect::<Result<_>>()? })
 }
 
-fn layers(features: &Features, variant: Variant) -> Result<Vec<usize>> {
+/// Indices of the layers a variant uses, if the features have them.
+pub(crate) fn used_layers(features: &Features, variant: Variant) -> Result<Vec<usize>> {
     let wanted = match (variant.third, variant.layered) {
         (true, _) => vec![1],
         (false, true) => vec![0, 1],
