@@ -52,7 +52,7 @@ pub(crate) fn blobs(seed: u64, classes: u32, count: impl Fn(u32) -> usize) -> Fe
                     .row_mut(row)
                     .iter_mut()
                     .zip(centre)
-                    .for_each(|(z, c)| *z = 0.8 * *z + 2.0 * c);
+                    .for_each(|(z, c)| *z = 3.0 * *z + 4.0 * c);
             }
             blocks.push(block);
         }
@@ -103,11 +103,11 @@ pub(crate) fn rearranged(
     Features::new("rearranged", names, views, blocks, labels, classes).unwrap()
 }
 
-/// Small settings, so that hundreds of heads are learned in seconds. Transformed values stay in
-/// (1, 4), where every batch asks for the same fixed-point grid.
+/// Small settings, so that hundreds of heads are learned in seconds. All values, lifted and
+/// transformed ones too, have their largest in (4, 64), where every batch asks for the same fixed-point grid.
 pub(crate) fn small() -> Settings {
     Settings {
-        transform: Transform { lambda: 0.7, scale: 5.0, shift: 0.0 },
+        transform: Transform { lambda: 0.7, scale: 60.0, shift: 0.0 },
         lift: 20,
         iterations: 5,
         probe_views: ProbeViews::Separate,

@@ -44,7 +44,7 @@ fn how_samples_were_batched_leaves_no_trace() {
         let settings = Settings { scatter, ..small() };
         for variant in probeless() {
             let whole = learned(variant, &settings, &phases);
-            assert_eq!(in_halves(variant, &settings, &phases), whole, "{variant} {scatter}");
+            assert!(in_halves(variant, &settings, &phases) == whole, "{variant} {scatter}");
         }
     }
 }
@@ -55,10 +55,10 @@ fn one_sample_at_a_time_is_the_same_as_all_at_once() {
     for variant in probeless().filter(|variant| !variant.third && !variant.flip) {
         let settings = Settings { scatter: ScatterKept::PerClass, ..small() };
         let whole = learned(variant, &settings, &phases);
-        assert_eq!(one_at_a_time(variant, &settings, &phases), whole, "{variant}");
+        assert!(one_at_a_time(variant, &settings, &phases) == whole, "{variant}");
         let settings = small();
         let whole = learned(variant, &settings, &phases);
-        assert_eq!(one_at_a_time(variant, &settings, &phases), whole, "{variant}");
+        assert!(one_at_a_time(variant, &settings, &phases) == whole, "{variant}");
     }
 }
 
@@ -71,7 +71,7 @@ fn one_sample_more_is_another_head() {
         let mut more = whole.clone();
         let report = more.update(&train.select(&[0])).unwrap();
         assert_eq!(report, [("class 0".to_owned(), 1)]);
-        assert_ne!(more, whole, "{variant}");
+        assert!(more != whole, "{variant}");
     }
 }
 

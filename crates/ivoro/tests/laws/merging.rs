@@ -13,7 +13,7 @@ fn two_sites_merged_are_one_that_learned_both_in_turn() {
             merged.predict(&queries()).unwrap();
             let report = merged.merge(&learned(variant, &settings, &phases[1..]), None).unwrap();
             assert_eq!((report.added.len(), report.combined.len()), (5, 0));
-            assert_eq!(merged, learned(variant, &settings, &phases), "{variant} {scatter}");
+            assert!(merged == learned(variant, &settings, &phases), "{variant} {scatter}");
         }
     }
 }
@@ -24,10 +24,10 @@ fn a_head_that_knows_nothing_adds_nothing_and_takes_everything() {
     let empty = Head::new(variant("iVoro-NWDR"), small()).unwrap();
     let mut merged = whole.clone();
     merged.merge(&empty, None).unwrap();
-    assert_eq!(merged, whole);
+    assert!(merged == whole);
     let mut merged = empty;
     merged.merge(&whole, None).unwrap();
-    assert_eq!(merged, whole);
+    assert!(merged == whole);
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_class_that_both_know_counts_the_samples_of_both() {
         assert_eq!((report.added.len(), report.combined.len()), (0, 9));
         let mut updated = learned(variant(name), &small(), &phases(&left));
         updated.update(&right).unwrap();
-        assert_eq!(merged, updated, "{name}");
+        assert!(merged == updated, "{name}");
     }
 }
 
@@ -80,10 +80,10 @@ fn what_both_sites_had_before_counts_once() {
             let mut merged = fork.left.clone();
             let report = merged.merge(&fork.right, Some(&fork.base)).unwrap();
             assert_eq!((report.added.len(), report.combined.len()), (3, 4));
-            assert_eq!(merged, fork.joint, "{name} {scatter}");
+            assert!(merged == fork.joint, "{name} {scatter}");
             let mut twice = fork.left.clone();
             twice.merge(&fork.right, None).unwrap();
-            assert_ne!(twice, fork.joint, "without the ancestor its samples count twice");
+            assert!(twice != fork.joint, "without the ancestor its samples count twice");
         }
     }
 }
@@ -94,7 +94,7 @@ fn assert_refused(own: &Head, other: &Head, ancestor: Option<&Head>, part: &str)
     let refused = merged.merge(other, ancestor);
     let Err(Error::Merge { reason }) = refused else { panic!("{refused:?}") };
     assert!(reason.contains(part), "{reason}");
-    assert_eq!(merged, *own);
+    assert!(merged == *own);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn the_same_samples_are_not_counted_twice() {
     assert_refused(&head, &head, None, "class 0 has the same statistics in both");
     let mut merged = head.clone();
     merged.merge(&head, Some(&head)).unwrap();
-    assert_eq!(merged, head);
+    assert!(merged == head);
 }
 
 #[test]

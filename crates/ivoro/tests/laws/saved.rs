@@ -41,7 +41,7 @@ fn what_is_loaded_is_what_was_saved() {
         let path = folder.path().join(format!("{name}.ivoro"));
         save(&model, &path).unwrap();
         let loaded = load(&path).unwrap();
-        assert_eq!(loaded.head(), model.head(), "{name}");
+        assert!(loaded.head() == model.head(), "{name}");
         assert!(model.calibration().is_some());
         assert_eq!(loaded.calibration(), model.calibration(), "{name}");
         assert_eq!(loaded.choices(), model.choices(), "{name}");
@@ -92,7 +92,7 @@ fn learning_goes_on_after_loading_as_if_nothing_had_happened() {
             model.update(&half(&phase(&train, 0), 1)).unwrap();
             model.learn(&phase(&train, 1)).unwrap();
         }
-        assert_eq!(loaded.head(), model.head(), "{name}");
+        assert!(loaded.head() == model.head(), "{name}");
     }
 }
 
@@ -109,7 +109,7 @@ fn assert_comes_back(features: &Features) {
     let model = model("iVoro", std::slice::from_ref(features));
     save(&model, &path).unwrap();
     let loaded = load(&path).unwrap();
-    assert_eq!(loaded.head(), model.head());
+    assert!(loaded.head() == model.head());
     assert_eq!(loaded.calibration(), model.calibration());
 }
 
