@@ -158,7 +158,7 @@ fn a_grid_out_of_range() {
 
 #[test]
 fn a_calibration_without_thresholds() {
-    for thresholds in [json!([]), json!([1.0]), json!([(); 12])] {
+    for thresholds in [json!([]), json!([1.0]), json!(vec![(); 12])] {
         let forged =
             parts("iVoro").describe(|model| model["calibration"]["thresholds"] = thresholds);
         assert!(matches!(loaded(&forged.signed().bytes()), Err(Error::Malformed { .. })));

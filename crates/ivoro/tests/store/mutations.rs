@@ -94,7 +94,7 @@ proptest! {
         let parts = Parts::of(&FILES[file]).describe(|description| {
             let mut all = Vec::new();
             places(description, "", &mut all);
-            *description.pointer_mut(at.get(&all)).unwrap() = value;
+            *description.pointer_mut(&all[at.index(all.len())]).unwrap() = value;
         });
         use_it(&parts.signed().bytes());
     }
