@@ -23,28 +23,31 @@ fn a_wrong_flag() {
 #[test]
 fn a_wrong_variant_teaches_the_grammar() {
     let place = Place::new();
-    insta::assert_snapshot!(refused(&place, "run data.features --variants iVoro,iVoro-DN --out o"), @"");
+    insta::assert_snapshot!(refused(&place, "run data.features --variants iVoro,iVoro-DN --out o"), @"
+    error: variant iVoro-DN: N is unknown, repeated or out of order; the grammar is iVoro[3][-[N][F][K][W][D][R][AC|AI][L]], letters in this order
+    hint: `ivoro variants` explains the letters
+    ");
     let message = place.ivoro("learn m.ivoro data.features --variant iVoro-K").bad(2);
     assert!(message.contains("iVoro[3][-[N][F][K][W][D][R][AC|AI][L]]"), "{message}");
-    insta::assert_snapshot!(refused(&place, "run data.features --variants none"), @"");
+    insta::assert_snapshot!(refused(&place, "run data.features --variants none"), @"error: no method to run: name variants or peers");
 }
 
 #[test]
 fn a_wrong_protocol_or_order() {
     let place = Place::new();
-    insta::assert_snapshot!(refused(&place, "run data.features --protocol 4,3 --out o"), @"");
-    insta::assert_snapshot!(refused(&place, "run data.features --protocol 4+x --out o"), @"");
-    insta::assert_snapshot!(refused(&place, "run data.features --order sorted --out o"), @"");
-    insta::assert_snapshot!(refused(&place, "run data.features --variants none --peers knn"), @"");
+    insta::assert_snapshot!(refused(&place, "run data.features --protocol 4,3 --out o"), @"error: protocol 4,3: it has 7 classes, the features 6");
+    insta::assert_snapshot!(refused(&place, "run data.features --protocol 4+x --out o"), @"error: protocol 4+x: not a number; write 50+5x10 or 4,3,3");
+    insta::assert_snapshot!(refused(&place, "run data.features --order sorted --out o"), @"error: class order sorted: write identity, a seed, numpy:SEED, or the path of a list");
+    insta::assert_snapshot!(refused(&place, "run data.features --variants none --peers knn"), @"error: peer = knn: one of ncm, ncm-cosine, slda, fecam, ranpac, joint");
 }
 
 #[test]
 fn a_missing_file() {
     let place = Place::new();
-    insta::assert_snapshot!(refused(&place, "run missing.features --out o"), @"");
-    insta::assert_snapshot!(refused(&place, "learn m.ivoro missing.features"), @"");
-    insta::assert_snapshot!(refused(&place, "predict missing.ivoro data.features"), @"");
-    insta::assert_snapshot!(refused(&place, "update missing.ivoro data.features"), @"");
+    insta::assert_snapshot!(refused(&place, "run missing.features --out o"), @"error: failed to open file `missing.features`: No such file or directory (os error 2)");
+    insta::assert_snapshot!(refused(&place, "learn m.ivoro missing.features"), @"error: failed to open file `missing.features`: No such file or directory (os error 2)");
+    insta::assert_snapshot!(refused(&place, "predict missing.ivoro data.features"), @"error: failed to open file `missing.ivoro`: No such file or directory (os error 2)");
+    insta::assert_snapshot!(refused(&place, "update missing.ivoro data.features"), @"error: failed to open file `missing.ivoro`: No such file or directory (os error 2)");
     refused(&place, "learn nowhere/m.ivoro data.features");
 }
 
@@ -71,7 +74,7 @@ fn a_damaged_model() {
         assert!(refused(&place, command).contains("the file is damaged"));
     }
     assert_eq!(std::fs::read(place.path("m.ivoro")).unwrap(), bytes);
-    insta::assert_snapshot!(refused(&place, "inspect data.features"), @"");
+    insta::assert_snapshot!(refused(&place, "inspect data.features"), @"error: data.features: expected a file of format ivoro-model, found ivoro-features");
 }
 
 #[test]
@@ -81,34 +84,43 @@ fn a_value_that_is_not_a_number() {
     let end = bytes.len();
     bytes[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
     std::fs::write(place.path("nan.features"), &bytes).unwrap();
-    insta::assert_snapshot!(refused(&place, "run nan.features --out o"), @"");
+    insta::assert_snapshot!(refused(&place, "run nan.features --out o"), @"error: nan.features: test: row 23, layer third, view 270: NaN is not a finite number");
 }
 
 #[test]
 fn views_and_layers_that_are_missing() {
     let place = Place::new();
-    insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --variant iVoro-F"), @"");
+    insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --variant iVoro-F"), @"
+    error: iVoro-F needs the views 0,0m, the features have 0,90,180,270
+    hint: store features of these views too, or choose variants without AC, AI and F
+    ");
     let message = refused(&place, "learn m.ivoro data.features --layers last --variant iVoro-L");
-    insta::assert_snapshot!(message, @"");
+    insta::assert_snapshot!(message, @"
+    error: iVoro-L needs two layers (the last and the block before it), the features have last
+    hint: store a second layer's features too, or choose variants without 3 and L
+    ");
 }
 
 #[test]
 fn a_class_that_returns_or_is_not_there() {
     let place = Place::new();
     place.learn("m.ivoro", "ant,bee", "--variant iVoro").good();
-    insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --classes bee,cat"), @"");
-    insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --classes yak"), @"");
-    insta::assert_snapshot!(refused(&place, "update m.ivoro data.features --classes cat"), @"");
+    insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --classes bee,cat"), @"
+    error: class bee was already learned in phase 0; use update to add samples to it
+    hint: `ivoro update MODEL FEATURES`
+    ");
+    insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --classes yak"), @"error: class yak of data.features has no training sample");
+    insta::assert_snapshot!(refused(&place, "update m.ivoro data.features --classes cat"), @"error: class cat is not in the model");
 }
 
 #[test]
 fn a_setting_out_of_range() {
     let place = Place::new();
-    insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --gamma 0"), @"");
-    insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --ridge -1 --variant iVoro-W"), @"");
+    insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --gamma 0"), @"error: gamma = 0: must be finite and not 0");
+    insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --ridge=-1 --variant iVoro-W"), @"error: ridge = -1: must be finite and not negative");
     place.learn("m.ivoro", "ant,bee", "--variant iVoro").good();
-    insta::assert_snapshot!(refused(&place, "predict m.ivoro data.features --burst 0"), @"");
-    insta::assert_snapshot!(refused(&place, "predict m.ivoro data.features --reject 2"), @"");
+    insta::assert_snapshot!(refused(&place, "predict m.ivoro data.features --burst 0"), @"error: burst = 0: must be at least 1");
+    insta::assert_snapshot!(refused(&place, "predict m.ivoro data.features --reject 2"), @"error: false-rejection = 2: must lie between 0 and 1");
 }
 
 #[test]
@@ -116,5 +128,5 @@ fn a_rejection_without_a_threshold() {
     let place = Place::new();
     place.write("few.features", &samples(4, 0..3, 3), None);
     place.ivoro("learn m.ivoro few.features --variant iVoro").good();
-    insta::assert_snapshot!(refused(&place, "predict m.ivoro data.features --reject"), @"");
+    insta::assert_snapshot!(refused(&place, "predict m.ivoro data.features --reject"), @"error: rejection needs a threshold, and the base phase was too small to fit one (two classes with five samples each)");
 }

@@ -112,11 +112,17 @@ fn forgetting_is_exact_or_refused() {
 
     place.learn("pooled.ivoro", "ant,bee", "--variant iVoro-W").good();
     let before = place.bytes("pooled.ivoro");
-    insta::assert_snapshot!(place.ivoro("forget pooled.ivoro bee").bad(1), @"");
+    insta::assert_snapshot!(place.ivoro("forget pooled.ivoro bee").bad(1), @"
+    error: class bee can't be forgotten exactly: W keeps one scatter for all classes together; learn with the scatter kept per class
+    hint: `ivoro learn --scatter per-class` keeps what exact forgetting needs
+    ");
     assert_eq!(place.bytes("pooled.ivoro"), before);
 
     place.learn("probed.ivoro", "ant,bee,cat", "--variant iVoro-D").good();
-    insta::assert_snapshot!(place.ivoro("forget probed.ivoro bee").bad(1), @"");
+    insta::assert_snapshot!(place.ivoro("forget probed.ivoro bee").bad(1), @"
+    error: class bee can't be forgotten exactly: the probe of its phase was trained on it and other classes; drop the probes of that phase: its classes keep their exact means
+    hint: `ivoro forget --drop-probes`
+    ");
     place.ivoro("forget probed.ivoro bee --drop-probes").good();
     assert_eq!(place.inspect("probed.ivoro")["phases"], serde_json::json!([2]));
 }
@@ -126,8 +132,8 @@ fn a_model_is_not_emptied() {
     let place = Place::new();
     place.learn("m.ivoro", "ant,bee", "--variant iVoro").good();
     let before = place.bytes("m.ivoro");
-    insta::assert_snapshot!(place.ivoro("forget m.ivoro ant bee").bad(2), @"");
-    insta::assert_snapshot!(place.ivoro("forget m.ivoro ant yak").bad(2), @"");
+    insta::assert_snapshot!(place.ivoro("forget m.ivoro ant bee").bad(2), @"error: these are all classes of the model; delete the file instead");
+    insta::assert_snapshot!(place.ivoro("forget m.ivoro ant yak").bad(2), @"error: class yak is not in the model");
     assert_eq!(place.bytes("m.ivoro"), before, "one class that can't be forgotten keeps all");
 }
 
@@ -140,10 +146,16 @@ fn two_sites_merge_into_the_pooled_model() {
         std::fs::copy(place.path("base.ivoro"), place.path(&format!("{site}.ivoro"))).unwrap();
         place.learn(&format!("{site}.ivoro"), classes, "").good();
     }
-    insta::assert_snapshot!(place.ivoro("merge a.ivoro b.ivoro --out ab.ivoro").bad(2), @"");
+    insta::assert_snapshot!(place.ivoro("merge a.ivoro b.ivoro --out ab.ivoro").bad(2), @"
+    error: the models can't be merged: class ant has the same statistics in both, so both seem to hold the same samples; name the model both started from
+    hint: `ivoro merge … --ancestor MODEL`
+    ");
     assert!(!place.path("ab.ivoro").exists());
     let out = place.ivoro("merge a.ivoro b.ivoro --ancestor base.ivoro --out ab.ivoro").good();
-    insta::assert_snapshot!(out, @"");
+    insta::assert_snapshot!(out, @"
+    b.ivoro: 2 classes added, 2 combined
+    ab.ivoro: 6 classes
+    ");
     place.learn("a.ivoro", "eel,fox", "").good();
     let joint = ivoro::store::load(&place.path("a.ivoro")).unwrap();
     assert!(joint.head() == ivoro::store::load(&place.path("ab.ivoro")).unwrap().head());
@@ -153,7 +165,26 @@ fn two_sites_merge_into_the_pooled_model() {
 fn the_audit_lists_every_number() {
     let place = Place::new();
     place.learn("m.ivoro", "ant,bee", "--variant iVoro-WDR").good();
-    insta::assert_snapshot!(place.ivoro("audit m.ivoro").good(), @"");
+    insta::assert_snapshot!(place.ivoro("audit m.ivoro").good(), @"
+    owner      what                                      numbers  bytes
+    ───────────────────────────────────────────────────────────────────
+    class ant  count of samples                                1      8
+    class ant  sum of features                                 5     40
+    class ant  sum of squared lengths                          1     16
+    class bee  count of samples                                1      8
+    class bee  sum of features                                 5     40
+    class bee  sum of squared lengths                          1     16
+    phase 0    probe centres (D)                              10     40
+    phase 0    displacements of centres (R)                   10     40
+    model      second moments, all classes together (W)       25    200
+
+    408 bytes in all, 204 per class; besides: class names, settings, thresholds
+    not kept:
+      no image and no feature vector of any sample
+      no file name, path or time of any sample
+      no number per sample: the size of a model does not depend on how many samples it learned
+      no weight of the network: it stays where it is, frozen
+    ");
     let json: Value = serde_json::from_str(&place.ivoro("audit m.ivoro --json").good()).unwrap();
     let sum: u64 =
         json["kept"].as_array().unwrap().iter().map(|line| line["bytes"].as_u64().unwrap()).sum();

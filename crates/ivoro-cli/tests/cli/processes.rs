@@ -12,7 +12,10 @@ fn a_model_that_another_process_writes_is_locked() {
     place.learn("m.ivoro", "ant,bee", "--variant iVoro").good();
     let before = std::fs::read(place.path("m.ivoro")).unwrap();
     let lock = ModelLock::acquire(&place.path("m.ivoro")).unwrap();
-    insta::assert_snapshot!(place.learn("m.ivoro", "cat", "").bad(2), @"");
+    insta::assert_snapshot!(place.learn("m.ivoro", "cat", "").bad(2), @"
+    error: m.ivoro: locked by another process that is writing this model
+    hint: wait for it, or work on a copy and merge
+    ");
     for command in [
         "update m.ivoro data.features --classes ant",
         "forget m.ivoro ant",

@@ -94,7 +94,7 @@ pub(crate) fn used_layers(features: &Features, variant: Variant) -> Result<Vec<u
     }
     Err(Error::MissingLayer {
         variant: variant.to_string(),
-        needed: "two (the last and the block before it)".to_owned(),
+        needed: "two layers (the last and the block before it)".to_owned(),
         found: features.layers().join(", "),
     })
 }
