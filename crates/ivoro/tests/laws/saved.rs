@@ -123,12 +123,13 @@ fn a_model_of_tiny_numbers_comes_back() {
     assert_comes_back(&flat(|row, col| (row + col) as f32 * f32::MIN_POSITIVE));
 }
 
-/// A class without spread: whatever else is nearest to it is infinitely strange.
+/// A class without spread: any other sample that is nearest to it is infinitely strange.
 #[test]
 fn a_model_with_a_class_of_one_repeated_vector_comes_back() {
+    // two samples draw the mean of the second class away from its others
     assert_comes_back(&flat(|row, col| match row {
         0..10 => 0.0,
-        row if row % 2 == 0 => 30.0 + col as f32,
-        row => 2.0 + row as f32 * 0.1,
+        10 | 11 => 1000.0,
+        row => 3.0 + (row + col) as f32 * 0.1,
     }));
 }
