@@ -1,5 +1,6 @@
 //! The command line, as text that teaches.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use ivoro::{ModelOptions, Variant};
 pub(crate) struct Arguments {
     /// Number of threads (default: all cores). Results do not depend on it.
     #[arg(long, global = true, value_name = "N")]
-    pub(crate) threads: Option<usize>,
+    pub(crate) threads: Option<NonZeroUsize>,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -69,19 +70,19 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) feature_column: Option<String>,
 
-    /// Share of each class held out as test samples, where a file has no test part.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
-    pub(crate) holdout: f64,
+    /// Column that says which rows are train and test, where its name is not `split`.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) split_column: Option<String>,
 }
 
 impl InputArguments {
     pub(crate) fn options(&self) -> ReadOptions {
         ReadOptions {
             labels: self.labels.clone(),
-            holdout: self.holdout,
             layers: self.layers.clone(),
             label_column: self.label_column.clone(),
             feature_column: self.feature_column.clone(),
+            split_column: self.split_column.clone(),
             ..ReadOptions::default()
         }
     }
@@ -252,6 +253,10 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 
+    /// Share of each class held out as test samples, where a file has no test part.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
+    pub(crate) holdout: f64,
+
     #[command(flatten)]
     pub(crate) input: InputArguments,
 
@@ -267,9 +272,9 @@ pub(crate) struct LearnArguments {
     /// Features of the new classes.
     pub(crate) features: PathBuf,
 
-    /// Variant of a new model; an existing one keeps its own.
-    #[arg(long, default_value = "iVoro-N")]
-    pub(crate) variant: Variant,
+    /// Variant of a new model (default: iVoro-N); an existing one keeps its own, and its settings.
+    #[arg(long)]
+    pub(crate) variant: Option<Variant>,
 
     /// Learn only these classes of the file.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
@@ -309,8 +314,8 @@ pub(crate) struct PredictArguments {
     pub(crate) features: PathBuf,
 
     /// How many classes to list.
-    #[arg(long, value_name = "K", default_value_t = 3)]
-    pub(crate) top: usize,
+    #[arg(long, value_name = "K", default_value = "3")]
+    pub(crate) top: NonZeroUsize,
 
     /// Reject unknown classes; at most this share of known queries may be rejected wrongly.
     #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.05")]
@@ -318,7 +323,7 @@ pub(crate) struct PredictArguments {
 
     /// Burst: this many consecutive rows show one object and are one query.
     #[arg(long, value_name = "M")]
-    pub(crate) burst: Option<usize>,
+    pub(crate) burst: Option<NonZeroUsize>,
 
     /// How the rows of a burst are joined.
     #[arg(long, default_value = "sum", requires = "burst")]

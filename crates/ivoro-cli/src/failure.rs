@@ -70,9 +70,9 @@ impl Failure {
         let Self::Library(error) = self else { return None };
         match error {
             Error::Variant { .. } => Some("`ivoro variants` explains the letters"),
-            Error::MissingViews { .. } => {
-                Some("store features of these views too, or choose variants without AC, AI and F")
-            }
+            Error::MissingViews { .. } => Some(
+                "store those views too, or choose variants without AC, AI (rotated) and F (mirrored)",
+            ),
             Error::MissingLayer { .. } => {
                 Some("store a second layer's features too, or choose variants without 3 and L")
             }

@@ -64,8 +64,7 @@ pub(crate) fn table(records: &[RunRecord]) -> String {
             cell(&of(|s| s.seconds), 2),
         ]);
     }
-    let note =
-        if kept { "* keeps samples of earlier phases: an upper bound, not a rival\n" } else { "" };
+    let note = if kept { "* keeps all samples of earlier phases: not exemplar-free\n" } else { "" };
     format!("{table}{note}")
 }
 
@@ -129,13 +128,8 @@ pub(crate) fn quoted(field: &str) -> String {
 }
 
 /// Writes a file so that a reader sees the old one or the new one, never half of one.
-pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+pub(crate) fn write_whole(path: &Path, text: &str) -> ivoro::Result<()> {
+    ivoro::atomic::write_atomically(path, |file| Ok(file.write_all(text.as_bytes())?))
 }
 
 /// Prints data on standard output.

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// Writes `path` through `fill`: a reader sees the old file or the complete new one, and after a
 /// return without an error the new one survives a power cut.
-pub(crate) fn write_atomically(
+pub fn write_atomically(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
 ) -> Result<()> {

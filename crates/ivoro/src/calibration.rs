@@ -31,6 +31,11 @@ impl Calibration {
         }
     }
 
+    /// Whether every number is finite; distances near the ends of `f32` can't be calibrated.
+    pub fn is_finite(&self) -> bool {
+        self.temperature.is_finite() && self.thresholds.iter().all(|value| value.is_finite())
+    }
+
     /// Strangeness above which a query is rejected, when so large a share of own samples may be
     /// rejected wrongly; between the levels kept, interpolated.
     pub fn threshold(&self, false_rejection: f64) -> f64 {
@@ -79,13 +84,17 @@ fn quantile(values: &[f64], share: f64) -> f64 {
     sorted[low] + part * (sorted[high] - sorted[low])
 }
 
-/// Mean −log p of the true class.
+/// Mean −log p of the true class, with a little of every other class: where all held-out samples
+/// are right, probabilities still admit an error in about as many samples as were seen.
 fn log_loss(distances: &Matrix, labels: &[u32], temperature: f64) -> f64 {
     let rows = distances.iter_rows().zip(labels);
+    let doubt = 1.0 / (labels.len() as f64 + 2.0);
     let loss = rows.map(|(row, &label)| {
         let low = f64::from(row[least(row)]);
         let sum: f64 = row.iter().map(|&d| ((low - f64::from(d)) / temperature).exp()).sum();
-        sum.ln() + (f64::from(row[label as usize]) - low) / temperature
+        let mean = row.iter().map(|&d| f64::from(d)).sum::<f64>() / row.len() as f64;
+        let expected = (1.0 - doubt) * f64::from(row[label as usize]) + doubt * mean;
+        sum.ln() + (expected - low) / temperature
     });
     loss.sum::<f64>() / labels.len().max(1) as f64
 }

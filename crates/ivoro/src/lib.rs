@@ -1,6 +1,6 @@
-//! iVoro.
+#![doc = include_str!("../../../README.md")]
 
-pub(crate) mod atomic;
+pub mod atomic;
 pub mod audit;
 pub mod calibration;
 pub mod diagram;

@@ -50,8 +50,9 @@ pub struct Prediction {
     pub top: Vec<Candidate>,
     /// How much the views of the query disagree; 0 with a single view.
     pub uncertainty: f64,
-    /// Distance to the nearest class in units of what is usual in that class.
-    pub strangeness: f64,
+    /// Distance to the nearest class in units of what is usual in that class; `None` where only
+    /// differences of distances were measured (letter K without rejection).
+    pub strangeness: Option<f64>,
     /// Whether the query is rejected as a class never learned; `None` if that was not asked.
     pub unknown: Option<bool>,
     /// How many vectors of one object were taken together: more than 1 is a burst.
@@ -65,7 +66,8 @@ pub struct Candidate {
     pub class: String,
     /// Distance.
     pub distance: f32,
-    /// Calibrated probability; `None` where the base phase was too small to calibrate.
+    /// Calibrated probability; `None` where the base phase was too small to calibrate, and for
+    /// voted bursts, whose votes are not distances.
     pub probability: Option<f64>,
 }
 
@@ -141,7 +143,8 @@ impl Model {
         let mut head = Head::new(variant, tuned.settings)?;
         head.learn_phase(phase)?;
         let calibrate = |rehearsal: &Rehearsal| rehearsal.calibrate(variant, head.settings());
-        self.calibration = rehearsal.as_ref().map(calibrate).transpose()?;
+        let fitted = rehearsal.as_ref().map(calibrate).transpose()?;
+        self.calibration = fitted.filter(Calibration::is_finite);
         self.choices = tuned.choices;
         self.head = head;
         Ok(())
@@ -170,14 +173,19 @@ impl Model {
     /// Classes, distances, probabilities, uncertainty and rejection of every query.
     pub fn ask(&self, queries: &Features, options: AskOptions) -> Result<Vec<Prediction>> {
         let threshold = options.false_rejection.map(|share| self.threshold(share)).transpose()?;
-        let answers = self.head.ask(queries, threshold.is_some() || !self.head.variant().lift)?;
+        let absolute = threshold.is_some() || !self.head.variant().lift;
+        let answers = self.head.ask(queries, absolute)?;
         let answers = match options.burst {
             Some((size, rule)) => answers.in_bursts(size, rule)?,
             None => answers,
         };
         let rows = answers.distances.iter_rows().enumerate();
         Ok(rows
-            .map(|(row, distances)| self.prediction(&answers, row, distances, threshold, options))
+            .map(|(row, distances)| {
+                let mut prediction = self.prediction(&answers, row, distances, threshold, options);
+                prediction.strangeness = prediction.strangeness.filter(|_| absolute);
+                prediction
+            })
             .collect())
     }
 
@@ -195,7 +203,9 @@ impl Model {
         let burst = answers.burst[row];
         let scale = 1.0 / burst.max(1) as f32;
         let mean: Vec<f32> = distances.iter().map(|d| d * scale).collect();
-        let probabilities = self.calibration.as_ref().map(|fitted| fitted.probabilities(&mean));
+        let voted = matches!(options.burst, Some((_, BurstRule::Vote)));
+        let calibration = self.calibration.as_ref().filter(|_| !voted);
+        let probabilities = calibration.map(|fitted| fitted.probabilities(&mean));
         let candidate = |&at: &usize| Candidate {
             class: self.head.known()[at].name.clone(),
             distance: distances[at],
@@ -204,7 +214,7 @@ impl Model {
         Prediction {
             top: order.iter().take(top).map(candidate).collect(),
             uncertainty: answers.uncertainty[row],
-            strangeness: answers.strangeness[row],
+            strangeness: Some(answers.strangeness[row]),
             unknown: threshold.map(|threshold| answers.strangeness[row] > threshold),
             burst,
         }
@@ -251,7 +261,7 @@ impl Learner for Model {
         let answers = self.head.ask(queries, !self.head.variant().lift)?;
         let rotates = self.head.variant().rotates();
         Ok(Judgement {
-            strangeness: Some(answers.strangeness),
+            strangeness: (!self.head.variant().lift).then_some(answers.strangeness),
             uncertainty: rotates.then_some(answers.uncertainty),
             temperature: self.calibration.as_ref().map(|fitted| fitted.temperature),
             distances: answers.distances,

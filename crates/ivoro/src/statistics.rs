@@ -7,8 +7,6 @@
 //! itself is at most 2⁻⁴¹ of the grid's range for sums and 2⁻²² for second moments; with the
 //! range chosen here a mean is off by less than one unit in the last place of `f32`.
 
-use std::ops::RangeInclusive;
-
 use pulp::Arch;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -28,8 +26,9 @@ const EXACT_PRODUCTS: usize = 1 << 11;
 /// Adding and subtracting 1.5 · 2⁵² rounds an `f64` to the nearest integer.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// Exponents a grid may have; values beyond the largest are refused as out of range.
-const EXPONENTS: RangeInclusive<i32> = -120..=124;
+/// Exponents whose units and their squares are ordinary `f64` numbers; the largest covers all `f32`.
+const LEAST_EXPONENT: i32 = -120;
+const MOST_EXPONENT: i32 = 132;
 
 /// The fixed-point grid of one block: values in ±2^exponent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,14 +41,17 @@ impl Grid {
     /// of 16 so that sites with similar data choose the same one.
     pub fn covering(block: &Matrix) -> Self {
         let max = block.as_slice().iter().fold(0f32, |max, value| max.max(value.abs()));
-        let bits = (f64::from(max.max(f32::MIN_POSITIVE)) * 4.0).log2().ceil() as i32;
+        if max == 0.0 {
+            return Self { exponent: 0 };
+        }
+        let bits = (f64::from(max) * 4.0).log2().ceil() as i32;
         let exponent = bits.div_euclid(4) * 4 + if bits.rem_euclid(4) > 0 { 4 } else { 0 };
-        Self { exponent: exponent.clamp(*EXPONENTS.start(), *EXPONENTS.end()) }
+        Self { exponent: exponent.clamp(LEAST_EXPONENT, MOST_EXPONENT) }
     }
 
     /// A grid with the given exponent, as read from a file.
     pub fn from_exponent(exponent: i32) -> Option<Self> {
-        EXPONENTS.contains(&exponent).then_some(Self { exponent })
+        (LEAST_EXPONENT..=MOST_EXPONENT).contains(&exponent).then_some(Self { exponent })
     }
 
     /// Exponent of the range.
@@ -270,7 +272,7 @@ impl Tally {
     fn new(classes: usize, dim: usize, grid: Grid) -> Self {
         Self {
             dim,
-            limit: grid.limit() as f32,
+            limit: (grid.limit() as f32).min(f32::MAX),
             sum_scale: grid.sum_unit().recip(),
             square_scale: grid.square_unit().recip(),
             running: vec![0.0; classes * dim],
@@ -316,29 +318,40 @@ impl Tally {
     }
 }
 
+/// Values handled side by side, so that the compiler can use vectors of any width.
+const LANES: usize = 16;
+/// Values whose squares on the coarse grid an `f64` adds without rounding: 2^(53 − 42) a lane.
+const PART: usize = LANES * 1024;
+
 /// Adds one row to running sums; returns Σ of squares on the coarse grid and whether all fit.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
 fn add_row(running: &mut [f64], row: &[f32], scale: f64, coarse: f64, limit: f32) -> (i128, bool) {
-    const LANES: usize = 16;
-    // 2^42 · 1024 rows of one lane stay below 2^53
-    const PART: usize = LANES * 1024;
     let mut total = 0i128;
     let mut fits = true;
     for (running, row) in running.chunks_mut(PART).zip(row.chunks(PART)) {
         let mut squares = [0f64; LANES];
-        let mut outside = [0u32; LANES];
-        for (running, row) in running.chunks_mut(LANES).zip(row.chunks(LANES)) {
-            for lane in 0..row.len().min(LANES) {
+        let mut outside = [false; LANES];
+        let (running, running_rest) = running.as_chunks_mut::<LANES>();
+        let (row, row_rest) = row.as_chunks::<LANES>();
+        for (running, row) in running.iter_mut().zip(row) {
+            for lane in 0..LANES {
                 let value = f64::from(row[lane]);
                 running[lane] += (value * scale + ROUND) - ROUND;
                 let whole = (value * coarse + ROUND) - ROUND;
                 squares[lane] += whole * whole;
-                outside[lane] |= u32::from(!(row[lane].abs() <= limit));
+                // a NaN is outside too
+                outside[lane] |= !(row[lane].abs() <= limit);
             }
         }
+        for (running, &value) in running_rest.iter_mut().zip(row_rest) {
+            *running += (f64::from(value) * scale + ROUND) - ROUND;
+            let whole = (f64::from(value) * coarse + ROUND) - ROUND;
+            total += (whole * whole) as i128;
+            fits &= value.abs() <= limit;
+        }
         total += squares.iter().map(|&square| square as i128).sum::<i128>();
-        fits &= outside.iter().all(|&flag| flag == 0);
+        fits &= !outside.contains(&true);
     }
     (total, fits)
 }

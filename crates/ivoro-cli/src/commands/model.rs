@@ -5,7 +5,7 @@ use ivoro::audit::{NOT_KEPT, audit as list_kept};
 use ivoro::head::Forgetting;
 use ivoro::input::{self, FeatureFile};
 use ivoro::store::{ModelLock, load, save};
-use ivoro::{Features, Model};
+use ivoro::{Features, Model, Variant};
 use serde_json::json;
 
 use crate::args::{
@@ -42,13 +42,29 @@ fn samples(
     Ok(features.of_classes(|label| wanted.contains(&names[label as usize])))
 }
 
+/// What a new model is unless another variant is asked for: iVoro-N.
+const NEW_MODEL: Variant = Variant { normalise: true, ..Variant::PLAIN };
+
+/// Loads a model that must be of this variant, if one is named.
+fn load_for(path: &Path, variant: Option<Variant>) -> Result<Model, Failure> {
+    let model = load(path)?;
+    let own = model.head().variant();
+    match variant {
+        Some(other) if other != own => Err(Failure::Usage(format!(
+            "{} is a model of {own} and stays one; leave out --variant {other} or begin a new file",
+            path.display()
+        ))),
+        _ => Ok(model),
+    }
+}
+
 /// Teaches a model new classes.
 pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
     let _lock = ModelLock::acquire(&arguments.model)?;
     let mut model = if arguments.model.exists() {
-        load(&arguments.model)?
+        load_for(&arguments.model, arguments.variant)?
     } else {
-        Model::new(arguments.variant, arguments.settings.options())
+        Model::new(arguments.variant.unwrap_or(NEW_MODEL), arguments.settings.options())
     };
     let before = model.head().known().len();
     let phase = samples(&arguments.features, &arguments.input, arguments.classes.as_ref())?;
@@ -59,12 +75,12 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
     spinner.finish_and_clear();
     let known = model.head().known();
     let mut text = format!(
-        "{}: learned {} classes from {} samples; {} classes in {} phases\n",
+        "{}: learned {} from {}; now {} in {}\n",
         arguments.model.display(),
-        known.len() - before,
-        phase.len(),
-        known.len(),
-        model.head().phases().len()
+        counted(known.len() - before, "class", "classes"),
+        counted(phase.len(), "sample", "samples"),
+        counted(known.len(), "class", "classes"),
+        counted(model.head().phases().len(), "phase", "phases")
     );
     if before == 0 {
         for choice in model.choices() {
@@ -206,7 +222,7 @@ pub(crate) fn audit(arguments: &InspectArguments) -> Result<(), Failure> {
         ];
         table.row(cells.to_vec());
     }
-    let classes = head_classes(&model).max(1);
+    let classes = model.head().known().len().max(1);
     let mut text = format!(
         "{table}\n{total} bytes in all, {} per class; besides: class names, settings, thresholds\n",
         total / classes
@@ -218,6 +234,7 @@ pub(crate) fn audit(arguments: &InspectArguments) -> Result<(), Failure> {
     Ok(output::print(&text)?)
 }
 
-fn head_classes(model: &Model) -> usize {
-    model.head().known().len()
+/// "1 class", "2 classes".
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -1,4 +1,5 @@
 use std::io::{self, BufWriter, Write};
+use std::num::NonZeroUsize;
 
 use ivoro::Features;
 use ivoro::model::{AskOptions, BurstRule, Prediction};
@@ -24,11 +25,11 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
         BurstChoice::Vote => BurstRule::Vote,
     };
     let options = AskOptions {
-        top: arguments.top,
+        top: arguments.top.get(),
         false_rejection: arguments.reject,
-        burst: arguments.burst.map(|size| (size, rule)),
+        burst: arguments.burst.map(|size| (size.get(), rule)),
     };
-    let size = arguments.burst.unwrap_or(1).max(1);
+    let size = arguments.burst.map_or(1, NonZeroUsize::get);
     let labels = set.labelled.then_some(&set.features);
     let mut printer = Printer::new(arguments, labels);
     let rows: Vec<usize> = (0..set.features.len()).collect();
@@ -62,7 +63,7 @@ impl<'a> Printer<'a> {
             ["row", "class", "probability", "distance", "runner-up", "HV", "unknown", "burst"];
         Self {
             format: arguments.format,
-            burst: arguments.burst,
+            burst: arguments.burst.map(NonZeroUsize::get),
             labels,
             table: Table::new(&header, 2),
             out: BufWriter::new(io::stdout().lock()),
@@ -109,7 +110,7 @@ impl<'a> Printer<'a> {
             "{row},{},{unknown},{},{},{}",
             quoted(label.unwrap_or("")),
             prediction.uncertainty,
-            prediction.strangeness,
+            prediction.strangeness.map_or(String::new(), |value| value.to_string()),
             prediction.burst
         )?;
         for candidate in &prediction.top {

@@ -19,8 +19,16 @@ const EMBEDDED_NAME: &str = "cifar100-small.features (embedded)";
 /// A method that was asked for.
 #[derive(Clone, Debug)]
 enum Method {
-    Variant { name: String, variant: Variant },
-    Peer { name: String, peer: Peer },
+    /// `grouped`: it came with paper or all, so it may be left out where the features can't do it.
+    Variant {
+        name: String,
+        variant: Variant,
+        grouped: bool,
+    },
+    Peer {
+        name: String,
+        peer: Peer,
+    },
 }
 
 impl Method {
@@ -35,6 +43,7 @@ impl Method {
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let methods = methods(arguments)?;
     let (split, origin, name) = data(arguments)?;
+    let methods = suitable(methods, &split)?;
     let protocol = match &arguments.protocol {
         Some(text) => text.parse()?,
         None => Protocol::default_for(split.train.classes().len())?,
@@ -58,7 +67,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         records.push(record);
         if let Err(failure) = result {
             bar.finish_and_clear();
-            report(arguments, &records)?;
+            if matches!(failure, Failure::Interrupted) {
+                report(arguments, &records)?;
+            }
             return Err(failure);
         }
     }
@@ -81,6 +92,8 @@ fn go_through(
     bar: &ProgressBar,
 ) -> Result<(), Failure> {
     let options = arguments.settings.options();
+    let asked = |done: &MethodRecord| methods.iter().any(|method| method.name() == done.name);
+    let (finished, others): (Vec<_>, Vec<_>) = finished.into_iter().partition(asked);
     for method in methods {
         bar.set_message(method.name().to_owned());
         if let Some(done) = finished.iter().find(|done| done.name == method.name()) {
@@ -90,10 +103,18 @@ fn go_through(
         }
         record.methods.push(one(arguments, stream, method, &options, bar)?);
         if let Some(path) = path {
-            output::write_whole(path, &(serde_json::to_string(record)? + "\n"))?;
+            // what was not asked for this time stays in the file
+            let mut whole = record.clone();
+            whole.methods.extend(finished.iter().filter(|f| !has(record, f)).cloned());
+            whole.methods.extend(others.iter().cloned());
+            output::write_whole(path, &(serde_json::to_string(&whole)? + "\n"))?;
         }
     }
     Ok(())
+}
+
+fn has(record: &RunRecord, method: &MethodRecord) -> bool {
+    record.methods.iter().any(|other| other.name == method.name)
 }
 
 fn one(
@@ -152,8 +173,13 @@ fn methods(arguments: &RunArguments) -> Result<Vec<Method>, Failure> {
             "none" | "" => Vec::new(),
             name => vec![name],
         };
+        let grouped = names.len() > 1;
         for name in names {
-            methods.push(Method::Variant { name: name.to_owned(), variant: name.parse()? });
+            methods.push(Method::Variant {
+                name: name.to_owned(),
+                variant: name.parse()?,
+                grouped,
+            });
         }
     }
     for name in arguments.peers.iter().flatten() {
@@ -166,6 +192,28 @@ fn methods(arguments: &RunArguments) -> Result<Vec<Method>, Failure> {
         return Err(Failure::Usage("no method to run: name variants or peers".to_owned()));
     }
     Ok(methods)
+}
+
+/// Leaves out variants of a group that need views or layers the features do not have.
+fn suitable(methods: Vec<Method>, split: &Split) -> Result<Vec<Method>, Failure> {
+    let (mut fit, mut left_out) = (Vec::new(), Vec::new());
+    for method in methods {
+        match &method {
+            Method::Variant { variant, grouped, name } => {
+                match variant.check_features(&split.train) {
+                    Err(_) if *grouped => left_out.push(name.clone()),
+                    Err(error) => return Err(error.into()),
+                    Ok(()) => fit.push(method),
+                }
+            }
+            Method::Peer { .. } => fit.push(method),
+        }
+    }
+    if !left_out.is_empty() {
+        let names = left_out.join(", ");
+        anstream::eprintln!("note: left out for want of rotated views or a second layer: {names}");
+    }
+    Ok(fit)
 }
 
 fn data(arguments: &RunArguments) -> Result<(Split, String, String), Failure> {
@@ -182,7 +230,7 @@ fn data(arguments: &RunArguments) -> Result<(Split, String, String), Failure> {
         }
         None => (input::read_bytes(EMBEDDED_NAME, EMBEDDED, &options)?, EMBEDDED_NAME.to_owned()),
     };
-    let (split, origin) = file.into_split(options.holdout, options.seed)?;
+    let (split, origin) = file.into_split(arguments.holdout, options.seed)?;
     let origin = match origin {
         SplitOrigin::File => "the file's own training and test parts".to_owned(),
         SplitOrigin::HeldOut { fraction, seed } => {

@@ -15,7 +15,7 @@ pub(crate) fn variants() -> Result<(), Failure> {
     let _ = writeln!(text, "\nThe paper's {}:\n{}", PAPER.len(), wrapped(&PAPER));
     let _ = writeln!(text, "With --variants all also:\n{}", wrapped(&EXTENDED));
     text.push_str(
-        "F and K join where the features hold mirrored views, or by name: iVoro-NFKWAIL.\n",
+        "Any other combination by its name: iVoro-NKWAIL, or iVoro-NFWAIL where the features hold\nmirrored views.\n",
     );
     text.push_str("\nMethods to compare with (--peers):\n");
     for peer in Peer::ALL {

@@ -92,7 +92,7 @@ fn views_and_layers_that_are_missing() {
     let place = Place::new();
     insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --variant iVoro-F"), @"
     error: iVoro-F needs the views 0,0m, the features have 0,90,180,270
-    hint: store features of these views too, or choose variants without AC, AI and F
+    hint: store those views too, or choose variants without AC, AI (rotated) and F (mirrored)
     ");
     let message = refused(&place, "learn m.ivoro data.features --layers last --variant iVoro-L");
     insta::assert_snapshot!(message, @"

@@ -7,9 +7,13 @@ use crate::error::{Error, Result};
 use crate::linalg::fill_products;
 use crate::matrix::Matrix;
 
-/// Queries and centres of one tile: scores of a tile stay in the second-level cache.
-const QUERIES: usize = 512;
+/// Queries and centres of one tile. Many queries share one packing of the centres; with few centres
+/// there is little to pack, and a smaller tile stays in the cache for the query's own length.
+const QUERIES: usize = 2048;
+const QUERIES_FEW: usize = 512;
 const CENTRES: usize = 512;
+/// Partial results side by side in a loop that is to be vectorised.
+const LANES: usize = 32;
 
 /// A power diagram: the cell of centre k is where ‖z − c_k‖² − ν_k is smallest.
 ///
@@ -111,15 +115,21 @@ impl PowerDiagram {
         let mut out = vec![Nearest { cell: 0, distance: f32::INFINITY }; queries.rows()];
         let dim = queries.cols();
         let arch = Arch::new();
-        out.par_chunks_mut(QUERIES).zip(queries.as_slice().par_chunks(QUERIES * dim)).for_each(
+        let tile = if self.centres.rows() <= CENTRES { QUERIES_FEW } else { QUERIES };
+        out.par_chunks_mut(tile).zip(queries.as_slice().par_chunks(tile * dim)).for_each(
             |(out, queries)| {
                 let mut scores = vec![0f32; out.len() * CENTRES.min(self.centres.rows())];
                 for first in (0..self.centres.rows()).step_by(CENTRES) {
                     self.tile(queries, first, &mut scores, out, arch);
                 }
-                for (nearest, query) in out.iter_mut().zip(queries.chunks_exact(dim)) {
-                    nearest.distance += squared_length(query);
-                }
+                arch.dispatch(
+                    #[inline(always)]
+                    || {
+                        for (nearest, query) in out.iter_mut().zip(queries.chunks_exact(dim)) {
+                            nearest.distance += squared_length(query);
+                        }
+                    },
+                );
             },
         );
         Ok(out)
@@ -145,10 +155,12 @@ impl PowerDiagram {
         arch.dispatch(
             #[inline(always)]
             || {
-                for (scores, nearest) in scores.chunks_exact_mut(count).zip(&mut *out) {
+                for (scores, nearest) in scores.chunks_exact(count).zip(&mut *out) {
                     let least = least_sum(scores, offsets);
                     if least < nearest.distance {
-                        let at = scores.iter().position(|&score| score == least);
+                        let mut sums =
+                            scores.iter().zip(offsets).map(|(score, offset)| score + offset);
+                        let at = sums.position(|sum| sum == least);
                         *nearest =
                             Nearest { cell: (first + at.unwrap_or(0)) as u32, distance: least };
                     }
@@ -166,30 +178,37 @@ impl PowerDiagram {
     }
 }
 
-/// Adds the offsets to the scores and returns the least sum.
+/// The least sum of a score and its offset.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
-fn least_sum(scores: &mut [f32], offsets: &[f32]) -> f32 {
-    const LANES: usize = 32;
+fn least_sum(scores: &[f32], offsets: &[f32]) -> f32 {
     let mut least = [f32::INFINITY; LANES];
-    let whole = scores.len() / LANES * LANES;
-    let (head, tail) = scores.split_at_mut(whole);
-    for (scores, offsets) in head.chunks_exact_mut(LANES).zip(offsets.chunks_exact(LANES)) {
+    let (scores, scores_rest) = scores.as_chunks::<LANES>();
+    let (offsets, offsets_rest) = offsets.as_chunks::<LANES>();
+    for (scores, offsets) in scores.iter().zip(offsets) {
         for lane in 0..LANES {
             let sum = scores[lane] + offsets[lane];
-            scores[lane] = sum;
             least[lane] = if sum < least[lane] { sum } else { least[lane] };
         }
     }
-    for (score, offset) in tail.iter_mut().zip(&offsets[whole..]) {
-        *score += offset;
-        least[0] = least[0].min(*score);
+    for (score, offset) in scores_rest.iter().zip(offsets_rest) {
+        least[0] = least[0].min(score + offset);
     }
     least.into_iter().fold(f32::INFINITY, f32::min)
 }
 
+/// Σ z²: a fixed number of partial sums, so that the compiler can use vectors of any width and
+/// the result is the same with each.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
 pub(crate) fn squared_length(row: &[f32]) -> f32 {
-    row.iter().map(|&value| f64::from(value) * f64::from(value)).sum::<f64>() as f32
+    let mut sums = [0f32; LANES];
+    let (whole, rest) = row.as_chunks::<LANES>();
+    for part in whole {
+        sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += value * value);
+    }
+    let rest: f64 = rest.iter().map(|value| f64::from(value * value)).sum();
+    (sums.iter().map(|&sum| f64::from(sum)).sum::<f64>() + rest) as f32
 }
 
 fn squared_lengths(rows: &Matrix) -> Vec<f32> {

@@ -40,6 +40,28 @@ pub(crate) enum Stage {
     Full,
 }
 
+impl Variant {
+    /// Whether the features have the layers and views that the variant needs; the error says what
+    /// is missing.
+    pub fn check_features(self, features: &Features) -> Result<()> {
+        used_layers(features, self)?;
+        let missing = |view: &View| !features.views().contains(view);
+        let views: &[View] = if self.rotates() { &View::ROTATIONS } else { &[View::UPRIGHT] };
+        if views.iter().any(|view| missing(view) || self.flip && missing(&view.mirror())) {
+            return Err(missing_views(features, self));
+        }
+        Ok(())
+    }
+}
+
+fn missing_views(features: &Features, variant: Variant) -> Error {
+    Error::MissingViews {
+        variant: variant.to_string(),
+        needed: needed_views(variant),
+        found: features.views().iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+    }
+}
+
 /// The points of these features under a variant.
 pub(crate) fn compose(
     features: &Features,
@@ -100,11 +122,7 @@ pub(crate) fn used_layers(features: &Features, variant: Variant) -> Result<Vec<u
 }
 
 fn flipped(features: &Features, layer: usize, view: View, variant: Variant) -> Result<Matrix> {
-    let missing = || Error::MissingViews {
-        variant: variant.to_string(),
-        needed: needed_views(variant),
-        found: features.views().iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
-    };
+    let missing = || missing_views(features, variant);
     let mut block = features.block(layer, view).ok_or_else(missing)?.clone();
     if variant.flip {
         let mirror = features.block(layer, view.mirror()).ok_or_else(missing)?;

@@ -98,6 +98,19 @@ pub const LETTERS: [(&str, &str); 10] = [
 ];
 
 impl Variant {
+    /// No letter: the prototypes' Voronoi diagram.
+    pub const PLAIN: Self = Self {
+        third: false,
+        normalise: false,
+        flip: false,
+        lift: false,
+        whiten: false,
+        divide: false,
+        residual: false,
+        views: Views::Single,
+        layered: false,
+    };
+
     fn flags(&mut self) -> [(&'static str, &mut bool); 6] {
         [
             ("N", &mut self.normalise),

@@ -1,0 +1,195 @@
+"""Times the peers and this project's work in turn and prints ratios.
+
+Run through `cargo xtask bench [NAME …]`, which builds `ivoro-bench` and `ivoro`, makes a virtual
+environment with the peers from PyPI, and calls this file. Peers: NumPy (the GEMM alone, as the
+floor), scikit-learn, FAISS, PyTorch; f32 and as many threads as there are cores, on both sides.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+THREADS = os.cpu_count()
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = str(THREADS)
+
+import numpy as np  # noqa: E402  the thread counts must be set first
+
+BENCH, PROGRAM = sys.argv[1], sys.argv[2]
+
+
+def best(work, repeats=5):
+    shortest = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        shortest = min(shortest, time.perf_counter() - start)
+    return shortest
+
+
+def ours(*arguments):
+    done = subprocess.run([BENCH, *map(str, arguments)], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def line(what, seconds, reference, name):
+    print(f"  {what:<34} {seconds * 1e3:10.1f} ms   {reference / seconds:6.2f} x {name}")
+
+
+def nearest():
+    import faiss
+    from sklearn.neighbors import NearestCentroid
+
+    faiss.omp_set_num_threads(THREADS)
+    n, d = 100_000, 512
+    rng = np.random.default_rng(1)
+    queries = rng.random((n, d), dtype=np.float32)
+    for k in (100, 1_000, 10_000):
+        centres = rng.random((k, d), dtype=np.float32)
+        repeats = 3 if k == 10_000 else 7
+        print(f"nearest centre, {n} queries x {d} dims, {k} classes (NumPy GEMM alone = 1)")
+        own = ours("nearest", n, d, k)["seconds"]
+        floor = best(lambda: queries @ centres.T, repeats)
+        index = faiss.IndexFlatL2(d)
+        index.add(centres)
+        flat = best(lambda: index.search(queries, 1), repeats)
+        own = min(own, ours("nearest", n, d, k)["seconds"])
+        line("NumPy GEMM alone", floor, floor, "GEMM")
+        line("ivoro", own, floor, f"GEMM   {flat / own:.2f} x FAISS")
+        line("FAISS IndexFlatL2", flat, floor, "GEMM")
+        if k <= 1_000:
+            model = NearestCentroid()
+            model.fit(centres, np.arange(k))
+            part = queries[:20_000]
+            line("scikit-learn NearestCentroid", best(lambda: model.predict(part), 2) * 5, floor, "GEMM")
+
+
+def means():
+    n, d, k = 1_000_000, 512, 100
+    own = ours("means", n, d, k)
+    print(f"learning a phase, {n} x {d} f32 into {k} class means (reading the bytes once = 1)")
+    line("reading the bytes once", own["read_seconds"], own["read_seconds"], "read")
+    line("ivoro, exact sums", own["seconds"], own["read_seconds"], "read")
+    print(f"  read rate {own['bytes'] / own['read_seconds'] / 1e9:.1f} GB/s")
+    rows = own["scatter_rows"]
+    points = np.random.default_rng(1).random((rows, d), dtype=np.float32)
+    gemm = best(lambda: points.T @ points, 3)
+    print(f"second moments, {rows} x {d} (NumPy f32 GEMM of the same product = 1)")
+    line("NumPy f32 GEMM", gemm, gemm, "GEMM")
+    wide = points.astype(np.float64)
+    line("NumPy f64 GEMM", best(lambda: wide.T @ wide, 3), gemm, "GEMM")
+    line("ivoro, exact integers", own["scatter_seconds"], gemm, "GEMM")
+
+
+def probe():
+    import torch
+
+    torch.set_num_threads(THREADS)
+    rng = np.random.default_rng(1)
+    n, d, k = 5_000, 512, 10
+    labels = rng.integers(0, k, n)
+    centres = rng.random((k, d)) * 0.6
+    points = np.maximum(centres[labels] + rng.normal(0, 0.8, (n, d)), 0).astype(np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "probe.npz")
+        np.savez(path, X=points, y=labels)
+        own = ours("probe", path)
+    x, y = torch.from_numpy(points), torch.from_numpy(labels)
+    prototypes = torch.stack([x[y == c].mean(0) for c in range(k)])
+
+    def objective(weight):
+        logits = x @ weight.T - 0.25 * (weight * weight).sum(1)
+        return torch.nn.functional.cross_entropy(logits, y) + 0.5e-4 * (weight * weight).sum()
+
+    def lbfgs(steps):
+        weight = (2 * prototypes).clone().requires_grad_(True)
+        optimiser = torch.optim.LBFGS([weight], max_iter=steps, history_size=10,
+                                      line_search_fn="strong_wolfe", tolerance_grad=1e-5)
+
+        def closure():
+            optimiser.zero_grad()
+            loss = objective(weight)
+            loss.backward()
+            return loss
+
+        optimiser.step(closure)
+        return float(objective(weight))
+
+    def adam(target, rate):
+        weight = (2 * prototypes).clone().requires_grad_(True)
+        optimiser = torch.optim.Adam([weight], lr=rate)
+        for _ in range(2_000):
+            optimiser.zero_grad()
+            loss = objective(weight)
+            loss.backward()
+            if float(loss) <= target:
+                return True
+            optimiser.step()
+        return False
+
+    print(f"probe of D, {n} x {d}, {k} classes, tied bias, weight decay 1e-4")
+    for fit in own["fits"]:
+        target = fit["loss"] + 1e-6
+        steps = next((s for s in (5, 10, 20, 30, 50, 80, 120, 200, 400) if lbfgs(s) <= target), 400)
+        peer = best(lambda: lbfgs(steps), 3)
+        text = f"{fit['iterations']} iterations to loss {fit['loss']:.6f}"
+        print(f"  ivoro {fit['seconds'] * 1e3:8.1f} ms, {text}; PyTorch L-BFGS {peer * 1e3:8.1f} ms "
+              f"({steps} steps, loss {lbfgs(steps):.6f}): {peer / fit['seconds']:.2f} x")
+    target = own["fits"][0]["loss"] + 1e-6
+    rates = [rate for rate in (3e-2, 1e-2, 3e-3) if adam(target, rate)]
+    if rates:
+        peer = min(best(lambda rate=rate: adam(target, rate), 2) for rate in rates)
+        print(f"  PyTorch full-batch Adam, best rate, to {target:.6f}: {peer * 1e3:.1f} ms: "
+              f"{peer / own['fits'][0]['seconds']:.2f} x")
+
+
+def ablation():
+    """The whole ablation with given settings against a plain NumPy script of the same."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    features = os.environ.get("IVORO_FEATURES") or os.path.join(
+        here, "../crates/ivoro-cli/data/cifar100-small.features")
+    order = "numpy:1993" if os.environ.get("IVORO_FEATURES") else "identity"
+    given = ["--lambda", "0.5", "--scale", "10", "--layer-weights", "1,1", "--beta", "1e-2",
+             "--weight-decay", "1e-4", "--probe-space", "transformed", "--probe-views", "separate"]
+    command = [PROGRAM, "run", features, "--order", order, "--variants", "paper", *given, "--csv", "-"]
+    start = time.perf_counter()
+    table = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    own = time.perf_counter() - start
+    start = time.perf_counter()
+    script = [sys.executable, os.path.join(here, "ablation.py"), features, order]
+    plain = subprocess.run(script, check=True, capture_output=True, text=True).stdout
+    peer = time.perf_counter() - start
+    rows = dict(row.split(",")[0:3:2] for row in table.splitlines()[1:])
+    others = dict(row.split(",")[0:3:2] for row in plain.splitlines()[1:])
+    apart = max(abs(float(rows[name]) - float(others[name])) for name in others)
+    print("the whole ablation, 21 variants, given settings, reading and printing included")
+    line("plain NumPy script", peer, peer, "NumPy")
+    line("ivoro run", own, peer, f"NumPy   last accuracies within {apart:.2f} points")
+
+
+def memory():
+    """Resident memory of prediction against the size of the model file."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    features = os.path.join(here, "../crates/ivoro-cli/data/cifar100-small.features")
+    print("resident memory of prediction, large model (W on 4 rotations and 2 layers)")
+    with tempfile.TemporaryDirectory() as folder:
+        model = os.path.join(folder, "model.ivoro")
+        given = ["--lambda", "0.5", "--ridge", "1"]
+        subprocess.run([PROGRAM, "learn", model, features, "--variant", "iVoro-NWAIL", *given],
+                       check=True, capture_output=True)
+        size = os.path.getsize(model)
+        subprocess.run([PROGRAM, "predict", model, features, "--format", "csv"],
+                       check=True, capture_output=True)
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        print(f"  model file {size / 1e6:.1f} MB, peak {peak / 1e6:.1f} MB: {peak / size:.2f} x "
+              "(learning it included in the peak)")
+
+
+if __name__ == "__main__":
+    known = {"nearest": nearest, "means": means, "probe": probe, "ablation": ablation, "memory": memory}
+    for name in sys.argv[3:] or known:
+        known[name]()

@@ -1,0 +1,127 @@
+//! Times one piece of work and prints JSON: `ivoro-bench nearest 100000 512 100`.
+//!
+//! `bench/peers.py` calls this and the peers in turn and prints ratios.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use ivoro::diagram::PowerDiagram;
+use ivoro::head::Optimiser;
+use ivoro::input::{self, ReadOptions};
+use ivoro::regression::{FitOptions, Objective, Penalty, fit};
+use ivoro::statistics::{Grid, SecondMoments, sums_by_class};
+use ivoro::{Error, Matrix};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+const REPEATS: usize = 5;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse::<usize>().unwrap_or(1);
+    let result = match words.as_slice() {
+        ["nearest", n, d, k] => nearest(number(n), number(d), number(k)),
+        ["means", n, d, k] => means(number(n), number(d), number(k)),
+        ["probe", file] => probe(Path::new(file)),
+        _ => {
+            eprintln!("ivoro-bench nearest N D K | means N D K | probe FILE.npz");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(value) => {
+            println!("{value}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The shortest of a few runs, in seconds.
+fn best(mut work: impl FnMut()) -> f64 {
+    let once = |work: &mut dyn FnMut()| {
+        let started = Instant::now();
+        work();
+        started.elapsed().as_secs_f64()
+    };
+    (0..REPEATS).map(|_| once(&mut work)).fold(f64::INFINITY, f64::min)
+}
+
+fn random(rows: usize, cols: usize, seed: u64) -> Result<Matrix, Error> {
+    let value = |at: usize| {
+        let mut x = (at as u64 ^ seed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        ((x >> 40) as f32) / 16_777_216.0
+    };
+    Matrix::new(rows, cols, (0..rows * cols).into_par_iter().map(value).collect())
+}
+
+fn nearest(n: usize, d: usize, k: usize) -> Result<Value, Error> {
+    let queries = random(n, d, 1)?;
+    let diagram = PowerDiagram::voronoi(random(k, d, 2)?);
+    let mut answer = Ok(Vec::new());
+    let seconds = best(|| answer = black_box(&diagram).nearest(black_box(&queries)));
+    let sum: u64 = answer?.iter().map(|nearest| u64::from(nearest.cell)).sum();
+    Ok(json!({"seconds": seconds, "check": sum}))
+}
+
+/// Class means; second moments; and the same bytes read once, as the limit.
+fn means(n: usize, d: usize, k: usize) -> Result<Value, Error> {
+    let points = random(n, d, 3)?;
+    let labels: Vec<u32> = (0..n).map(|row| (row * 7919 % k) as u32).collect();
+    let grid = Grid::covering(&points);
+    let mut result = Ok(Vec::new());
+    let read = best(|| {
+        let sum = |chunk: &[f32]| {
+            let mut lanes = [0f32; 64];
+            for part in chunk.as_chunks::<64>().0 {
+                lanes.iter_mut().zip(part).for_each(|(lane, value)| *lane += value);
+            }
+            lanes.iter().sum::<f32>()
+        };
+        black_box(points.as_slice().par_chunks(1 << 16).map(sum).sum::<f32>());
+    });
+    let seconds = best(|| result = sums_by_class(black_box(&points), &labels, k, grid, 0));
+    result?;
+    let part = points.select(&(0..n.min(100_000)).collect::<Vec<_>>());
+    let mut moments = Ok(());
+    let scatter = best(|| moments = SecondMoments::zeros(d).add(black_box(&part), grid));
+    moments?;
+    Ok(json!({"seconds": seconds, "read_seconds": read, "scatter_seconds": scatter,
+        "scatter_rows": part.rows(), "bytes": n * d * 4}))
+}
+
+/// One probe of D on arrays X, y of a file.
+fn probe(path: &Path) -> Result<Value, Error> {
+    let features = input::read(path, &ReadOptions::default())?.learning()?;
+    let points = features.block(0, ivoro::View::UPRIGHT).cloned().unwrap_or_default();
+    let classes = features.classes().len();
+    let grid = Grid::covering(&points);
+    let sums = sums_by_class(&points, features.labels(), classes, grid, 0)?;
+    let mut counts = vec![0u64; classes];
+    features.labels().iter().for_each(|&label| counts[label as usize] += 1);
+    let means = sums.iter().zip(counts).flat_map(|(sums, count)| sums.mean(count, grid));
+    let centres = Matrix::new(classes, points.cols(), means.map(|value| value as f32).collect())?;
+    let objective = Objective::new(&points, features.labels(), &centres, Penalty::Decay(1e-4))?;
+    let mut outcomes = Vec::new();
+    for iterations in [10, 30, 100, 300] {
+        let options = FitOptions { optimiser: Optimiser::Lbfgs, iterations, seed: 1 };
+        let mut fitted = fit(&objective, options);
+        let seconds = best(|| fitted = fit(black_box(&objective), options));
+        let fitted = fitted?;
+        outcomes.push(
+            json!({"seconds": seconds, "loss": fitted.loss, "iterations": fitted.iterations}),
+        );
+    }
+    let mut gradient = vec![0f32; objective.start().len()];
+    let evaluation = best(|| {
+        black_box(objective.evaluate(objective.start(), &mut gradient));
+    });
+    Ok(json!({"fits": outcomes, "evaluation_seconds": evaluation}))
+}
