@@ -28,7 +28,10 @@ impl Place {
 fn a_model_is_taught_in_phases_and_asked() {
     let place = Place::new();
     let out = place.learn("m.ivoro", "ant,bee,cat", "").good();
-    assert!(out.starts_with("m.ivoro: learned 3 classes from 36 samples; 3 classes in 1 phases"));
+    assert!(
+        out.starts_with("m.ivoro: learned 3 classes from 36 samples; now 3 classes in 1 phase"),
+        "{out}"
+    );
     assert!(out.contains("lambda = "), "{out}");
     place.learn("m.ivoro", "dog,eel,fox", "").good();
     let model = place.inspect("m.ivoro");
