@@ -14,8 +14,8 @@ pub fn write_atomically(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
 ) -> Result<()> {
-    let temporary = temporary_beside(path)?;
-    let written = fill_and_rename(&temporary, path, fill);
+    let (temporary, file) = create_beside(path)?;
+    let written = fill_and_rename(file, &temporary, path, fill);
     if written.is_err() {
         // The first error is the one to report; a file left behind only costs space.
         let _ = fs_err::remove_file(&temporary);
@@ -24,11 +24,11 @@ pub fn write_atomically(
 }
 
 fn fill_and_rename(
+    file: File,
     temporary: &Path,
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
 ) -> Result<()> {
-    let file = fs_err::OpenOptions::new().write(true).create_new(true).open(temporary)?;
     let mut writer = BufWriter::with_capacity(1 << 18, file);
     fill(&mut writer)?;
     writer.flush()?;
@@ -38,16 +38,26 @@ fn fill_and_rename(
     sync_directory(path)
 }
 
-/// A name in the same directory, because a rename is atomic only inside one file system.
-fn temporary_beside(path: &Path) -> Result<PathBuf> {
+/// A new file in the same directory, because a rename is atomic only inside one file system.
+///
+/// A killed process leaves its file behind, and a later one may have the same id: names that are
+/// taken are passed over.
+fn create_beside(path: &Path) -> Result<(PathBuf, File)> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let Some(name) = path.file_name() else {
         let what = "a file is to be written here, but the path names none".to_owned();
         return Err(Error::Malformed { path: path.to_owned(), what });
     };
-    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let name = format!(".{}.{}-{count}.tmp", name.to_string_lossy(), std::process::id());
-    Ok(path.with_file_name(name))
+    loop {
+        let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let name = format!(".{}.{}-{count}.tmp", name.to_string_lossy(), std::process::id());
+        let temporary = path.with_file_name(name);
+        match fs_err::OpenOptions::new().write(true).create_new(true).open(&temporary) {
+            Ok(file) => return Ok((temporary, file)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// The rename itself lives in the directory, which has to reach the disk too.
@@ -84,6 +94,18 @@ mod tests {
             assert_eq!(fs_err::read_to_string(&path).unwrap(), text);
         }
         assert_eq!(names(directory.path()), ["model"]);
+    }
+
+    #[test]
+    fn files_left_by_a_killed_process_of_the_same_id_are_passed_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("model");
+        for count in 0..100 {
+            let left = format!(".model.{}-{count}.tmp", std::process::id());
+            fs_err::write(directory.path().join(left), "half").unwrap();
+        }
+        write_atomically(&path, |file| Ok(file.write_all(b"whole")?)).unwrap();
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "whole");
     }
 
     #[test]

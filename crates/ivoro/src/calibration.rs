@@ -51,6 +51,13 @@ impl Calibration {
         }
     }
 
+    /// Whether every number is one that fitting can give, as a file might hold others.
+    pub(crate) fn is_sensible(&self) -> bool {
+        self.temperature > 0.0
+            && self.thresholds.len() == LEVELS.len()
+            && self.thresholds.iter().chain([&self.temperature]).all(|number| number.is_finite())
+    }
+
     /// Probabilities of one query's classes.
     pub fn probabilities(&self, distances: &[f32]) -> Vec<f64> {
         softmin(distances, self.temperature)

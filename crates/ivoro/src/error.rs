@@ -149,7 +149,7 @@ pub enum Error {
     },
 
     /// The variant needs a layer that the features do not have.
-    #[error("{variant} needs {needed} layer(s), the features have {found}")]
+    #[error("{variant} needs {needed}, the features have {found}")]
     MissingLayer {
         /// The variant.
         variant: String,

@@ -52,7 +52,7 @@ impl Lift {
     /// # Panics
     /// If the rows are not of the input dimension.
     pub fn apply(&self, points: &Matrix) -> Matrix {
-        let mut lifted = linalg::times_transposed(points, &self.weights(0..self.output));
+        let mut lifted = linalg::times_transposed_alike(points, &self.weights(0..self.output));
         lifted.as_mut_slice().par_iter_mut().for_each(|value| *value = value.max(0.0));
         lifted
     }

@@ -90,6 +90,12 @@ impl Matrix {
         Ok(())
     }
 
+    /// Drops rows at the end, or adds rows of zeros.
+    pub(crate) fn resize_rows(&mut self, rows: usize) {
+        self.data.resize(rows * self.cols, 0.0);
+        self.rows = rows;
+    }
+
     /// Matrices side by side; all must have the same number of rows.
     pub fn concat_columns(parts: &[&Self]) -> Result<Self> {
         let rows = parts.first().map_or(0, |part| part.rows);

@@ -29,6 +29,10 @@ impl Stream {
     pub fn new(split: &Split, protocol: Protocol, order: &ClassOrder) -> Result<Self> {
         let classes = split.train.classes().len();
         protocol.check(classes)?;
+        if split.test.classes() != split.train.classes() {
+            let (what, found) = ("classes of the test part".to_owned(), split.test.classes().len());
+            return Err(Error::Size { what, expected: classes, found });
+        }
         let order = order.permutation(classes)?;
         let mut place = vec![0u32; classes];
         order.iter().enumerate().for_each(|(at, &class)| place[class] = at as u32);

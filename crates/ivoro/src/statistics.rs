@@ -107,7 +107,8 @@ impl Sums {
         for (sum, other) in self.sums.iter_mut().zip(&other.sums) {
             *sum = sum.checked_add(other.checked_mul(sign)?)?;
         }
-        self.squares += other.squares * i128::from(sign);
+        let squares = other.squares.checked_mul(i128::from(sign))?;
+        self.squares = self.squares.checked_add(squares)?;
         Some(())
     }
 }
@@ -207,7 +208,9 @@ impl ClassStatistics {
     /// Adds (`sign` = 1) or takes away (−1) another statistic of the same shape.
     pub(crate) fn combine(&mut self, other: &Self, sign: i64, class: &str) -> Result<()> {
         let overflow = || Error::CountOverflow { class: class.to_owned(), count: self.count };
-        let count = self.count as i64 + other.count as i64 * sign;
+        let change = i64::try_from(other.count).ok().and_then(|count| count.checked_mul(sign));
+        let count = change.and_then(|change| self.count.checked_add_signed(change));
+        let count = count.ok_or_else(overflow)?;
         for (sums, other) in self.blocks.iter_mut().zip(&other.blocks) {
             sums.combine(other, sign).ok_or_else(overflow)?;
         }
@@ -216,7 +219,7 @@ impl ClassStatistics {
                 moments.combine(other, sign).ok_or_else(overflow)?;
             }
         }
-        self.count = count as u64;
+        self.count = count;
         Ok(())
     }
 }
@@ -370,7 +373,7 @@ pub fn within_covariance<'a>(
     for (sums, count) in classes {
         let root = (count as f64).sqrt();
         centres.extend(sums.mean(count, grid).into_iter().map(|value| value * root));
-        samples += count;
+        samples = count.saturating_add(samples);
         groups += 1;
     }
     covariance.add_gram_wide(&centres, -1.0);

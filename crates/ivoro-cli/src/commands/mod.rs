@@ -9,6 +9,7 @@ use clap::CommandFactory;
 
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
+use crate::output;
 
 /// Runs a command.
 pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
@@ -23,13 +24,10 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Inspect(arguments) => model::inspect(&arguments),
         Command::Audit(arguments) => model::audit(&arguments),
         Command::Completions { shell } => {
-            clap_complete::generate(
-                shell,
-                &mut Arguments::command(),
-                "ivoro",
-                &mut std::io::stdout(),
-            );
-            Ok(())
+            // in memory first: writing to a closed pipe is no panic
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "ivoro", &mut script);
+            Ok(output::print(&String::from_utf8_lossy(&script))?)
         }
     }
 }

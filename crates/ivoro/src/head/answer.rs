@@ -37,7 +37,9 @@ impl Head {
             for (row, distances) in distances.iter_rows().enumerate() {
                 let class = least(distances);
                 let total = f64::from(summed.row(row)[class]);
-                answers.strangeness.push(total / own[class].abs().max(f64::MIN_POSITIVE));
+                let strangeness = total / own[class].abs().max(f64::MIN_POSITIVE);
+                // a class without spread: thresholds and files hold finite numbers only
+                answers.strangeness.push(strangeness.min(f64::MAX));
             }
             answers.distances.append(&distances)
         })?;

@@ -93,6 +93,8 @@ impl Cells {
         probed: Option<&Points>,
         absolute: bool,
     ) -> Result<Vec<PairDistances>> {
+        // a power needs the whole distance, which is never negative
+        let absolute = absolute || self.gamma != 1.0;
         self.pairs()
             .into_iter()
             .map(|(query, centre)| {

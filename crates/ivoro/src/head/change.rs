@@ -81,6 +81,9 @@ impl Head {
             self.cliques.remove(phase);
         }
         self.classes.remove(at);
+        if self.classes.is_empty() {
+            self.frame = None;
+        }
         self.cells.take();
         Ok(())
     }
@@ -153,6 +156,14 @@ impl Head {
         if before.is_none() && class.statistics == *other {
             let reason = format!(
                 "class {} has the same statistics in both, so both seem to hold the same samples; name the model both started from",
+                class.name
+            );
+            return Err(Error::Merge { reason });
+        }
+        let least = class.statistics.count.min(other.count);
+        if before.is_some_and(|before| before.count > least) {
+            let reason = format!(
+                "class {} has more samples in the ancestor than now, so this is not the model both started from",
                 class.name
             );
             return Err(Error::Merge { reason });

@@ -18,7 +18,7 @@ pub use answer::Answers;
 pub(crate) use cells::least;
 use cells::{Cells, Metric};
 pub use change::{Forgetting, Merging};
-use points::{Points, Stage, compose};
+use points::{Points, Stage, compose, used_layers};
 pub use settings::{Optimiser, Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
 pub use variant::{EXTENDED, LETTERS, PAPER, Variant, Views};
 
@@ -174,6 +174,15 @@ impl Head {
     }
 
     fn points(&self, features: &Features, stage: Stage) -> Result<Points> {
+        let used = used_layers(features, self.variant)?;
+        for (layer, &(_, expected)) in used.into_iter().zip(self.layers()) {
+            // a lift or a concatenation may hide that a layer has changed
+            let found = features.dim(layer);
+            if expected != found {
+                let what = format!("{}: dimension of the features", features.origin());
+                return Err(Error::Size { what, expected, found });
+            }
+        }
         let points = compose(features, self.variant, &self.settings, stage)?;
         if let Some(frame) = &self.frame {
             let expected = if stage == Stage::Full { &frame.dims } else { &frame.probe_dims };

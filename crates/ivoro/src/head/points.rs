@@ -44,7 +44,7 @@ impl Variant {
     /// Whether the features have the layers and views that the variant needs; the error says what
     /// is missing.
     pub fn check_features(self, features: &Features) -> Result<()> {
-        layers(features, self)?;
+        used_layers(features, self)?;
         let missing = |view: &View| !features.views().contains(view);
         let views: &[View] = if self.rotates() { &View::ROTATIONS } else { &[View::UPRIGHT] };
         if views.iter().any(|view| missing(view) || self.flip && missing(&view.mirror())) {
@@ -69,7 +69,7 @@ pub(crate) fn compose(
     settings: &Settings,
     stage: Stage,
 ) -> Result<Points> {
-    let layers = layers(features, variant)?;
+    let layers = used_layers(features, variant)?;
     let views: &[View] = if variant.rotates() { &View::ROTATIONS } else { &[View::UPRIGHT] };
     let mut grid = Vec::with_capacity(views.len());
     for &view in views {
@@ -104,7 +104,8 @@ fn arrange(grid: Vec<Vec<Matrix>>, variant: Variant) -> Result<Points> {
     Ok(Points { views: joined.len(), layers: 1, blocks: blocks.collect::<Result<_>>()? })
 }
 
-fn layers(features: &Features, variant: Variant) -> Result<Vec<usize>> {
+/// Indices of the layers a variant uses, if the features have them.
+pub(crate) fn used_layers(features: &Features, variant: Variant) -> Result<Vec<usize>> {
     let wanted = match (variant.third, variant.layered) {
         (true, _) => vec![1],
         (false, true) => vec![0, 1],
@@ -115,7 +116,7 @@ fn layers(features: &Features, variant: Variant) -> Result<Vec<usize>> {
     }
     Err(Error::MissingLayer {
         variant: variant.to_string(),
-        needed: "two (the last and the block before it)".to_owned(),
+        needed: "two layers (the last and the block before it)".to_owned(),
         found: features.layers().join(", "),
     })
 }

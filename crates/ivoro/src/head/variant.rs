@@ -127,6 +127,13 @@ impl Variant {
         self.views != Views::Single
     }
 
+    /// How many views and how many layers stay separate: W joins layers, and under AI views.
+    pub(crate) fn separate(&self) -> (usize, usize) {
+        let joined = self.whiten && self.views == Views::Integration;
+        let views = if self.rotates() && !joined { 4 } else { 1 };
+        (views, if self.layered && !self.whiten { 2 } else { 1 })
+    }
+
     /// Reads the letters behind `iVoro-`; returns what could not be read.
     fn letters<'a>(&mut self, mut rest: &'a str) -> &'a str {
         for (letter, flag) in self.flags() {

@@ -7,7 +7,7 @@ mod product;
 mod skinny;
 mod symmetric;
 
-pub use product::{fill_products, times_transposed, transposed_times};
+pub use product::{fill_products, times_transposed, times_transposed_alike, transposed_times};
 pub(crate) use skinny::{FEW, accumulate, dots};
 pub(crate) use symmetric::tile_rows;
 pub use symmetric::{Factor, Symmetric};

@@ -17,6 +17,19 @@ pub fn times_transposed(a: &Matrix, b: &Matrix) -> Matrix {
     out
 }
 
+/// `a · bᵀ` where no bit of a row depends on which other rows there are, or on how many: a GEMM
+/// chooses its order of summation by the shapes, so all blocks are filled up to the same one.
+///
+/// # Panics
+/// If the two do not have the same number of columns.
+pub fn times_transposed_alike(a: &Matrix, b: &Matrix) -> Matrix {
+    let mut filled = a.clone();
+    filled.resize_rows(a.rows().next_multiple_of(ROWS));
+    let mut out = times_transposed(&filled, b);
+    out.resize_rows(a.rows());
+    out
+}
+
 /// Writes `a · bᵀ` over `out`.
 ///
 /// # Panics

@@ -1,8 +1,10 @@
+use std::collections::HashSet;
 use std::path::Path;
 
 use safetensors::{Dtype, SafeTensors};
 
 use super::{Description, FORMAT, VERSION, checksum};
+use crate::calibration::Calibration;
 use crate::error::{Error, Result};
 use crate::head::{Clique, Frame, Head, KnownClass};
 use crate::linalg::tile_rows;
@@ -81,10 +83,12 @@ impl<'a> Reader<'a> {
     fn frame(&self) -> Result<Frame> {
         let description = &self.description;
         let blocks = description.dims.len();
-        let sensible = blocks > 0
-            && description.views > 0
-            && blocks % description.views == 0
-            && blocks / description.views <= 2
+        let variant = description.variant;
+        let (views, layers) = variant.separate();
+        let names: HashSet<&String> = description.classes.iter().collect();
+        let sensible = description.views == views
+            && blocks == views * layers
+            && description.layers.len() == if variant.layered { 2 } else { 1 }
             && description.probe_dims.len() == blocks
             && description.grids.len() == blocks
             && description
@@ -93,6 +97,8 @@ impl<'a> Reader<'a> {
                 .chain(&description.probe_dims)
                 .all(|&dim| dim > 0 && dim <= MOST_DIMENSIONS)
             && !description.classes.is_empty()
+            && names.len() == description.classes.len()
+            && description.calibration.as_ref().is_none_or(Calibration::is_sensible)
             && description.classes.len() <= MOST_CLASSES
             && description
                 .cliques

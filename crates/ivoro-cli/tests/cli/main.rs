@@ -1,0 +1,9 @@
+//! The program as scripts and people meet it: exit codes, texts, files, and what other processes
+//! do meanwhile.
+
+mod errors;
+mod harness;
+mod models;
+mod processes;
+mod run;
+mod text;

@@ -1,0 +1,211 @@
+use serde_json::Value;
+
+use crate::harness::{CLASSES, Done, Place, samples};
+
+impl Place {
+    /// Teaches `model` classes of the data.
+    pub(crate) fn learn(&self, model: &str, classes: &str, more: &str) -> Done {
+        self.ivoro(&format!(
+            "learn {model} data.features --classes {classes} --iterations 5 {more}"
+        ))
+    }
+
+    fn inspect(&self, model: &str) -> Value {
+        serde_json::from_str(&self.ivoro(&format!("inspect {model} --json")).good()).unwrap()
+    }
+
+    fn answers(&self, model: &str) -> Vec<Value> {
+        let out = self.ivoro(&format!("predict {model} data.features --format jsonl")).good();
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn bytes(&self, model: &str) -> Vec<u8> {
+        std::fs::read(self.path(model)).unwrap()
+    }
+}
+
+#[test]
+fn a_model_is_taught_in_phases_and_asked() {
+    let place = Place::new();
+    let out = place.learn("m.ivoro", "ant,bee,cat", "").good();
+    assert!(
+        out.starts_with("m.ivoro: learned 3 classes from 36 samples; now 3 classes in 1 phase"),
+        "{out}"
+    );
+    assert!(out.contains("lambda = "), "{out}");
+    place.learn("m.ivoro", "dog,eel,fox", "").good();
+    let model = place.inspect("m.ivoro");
+    assert_eq!(model["phases"], serde_json::json!([3, 3]));
+    assert_eq!(model["variant"], "iVoro-N");
+    let answers = place.answers("m.ivoro");
+    assert_eq!(answers.len(), 24);
+    let right = answers.iter().filter(|a| a["top"][0]["class"] == a["label"]).count();
+    assert!(right >= 20, "{right} of 24");
+    assert_eq!(answers[0]["top"].as_array().unwrap().len(), 3);
+    assert_eq!(place.names(), ["data.features", "m.ivoro"]);
+}
+
+#[test]
+fn predictions_as_csv_with_rejection_and_bursts() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee,cat,dog", "").good();
+    let done =
+        place.ivoro("predict m.ivoro data.features --format csv --top 2 --reject 0.05 --burst 4");
+    assert!(done.err.contains("6 burst queries of 4"), "{}", done.err);
+    let out = done.good();
+    let mut lines = out.lines();
+    assert_eq!(
+        lines.next(),
+        Some(
+            "row,label,unknown,uncertainty,strangeness,burst,\
+             class_1,distance_1,probability_1,class_2,distance_2,probability_2"
+        )
+    );
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    let starts: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(starts, ["0", "4", "8", "12", "16", "20"]);
+    for row in &rows {
+        assert!(["true", "false"].contains(&row[2]) && row[5] == "4", "{row:?}");
+    }
+    // the classes never learned are stranger than those learned
+    let strangeness = |row: &Vec<&str>| row[4].parse::<f64>().unwrap();
+    let known = rows[..4].iter().map(strangeness).fold(0.0, f64::max);
+    assert!(rows[4..].iter().all(|row| strangeness(row) > known), "{rows:?}");
+}
+
+#[test]
+fn an_update_is_the_same_as_having_had_all_samples() {
+    let place = Place::new();
+    let all = samples(1, 0..6, 12);
+    let half = |first: usize| all.select(&(first..all.len()).step_by(2).collect::<Vec<_>>());
+    place.write("first.features", &half(0), None);
+    place.write("second.features", &half(1), None);
+    let fixed = "--variant iVoro-NW --lambda 0.5 --ridge 1 --shift 0";
+    place.ivoro(&format!("learn a.ivoro data.features {fixed}")).good();
+    place.ivoro(&format!("learn b.ivoro first.features {fixed}")).good();
+    let out = place.ivoro("update b.ivoro second.features").good();
+    assert!(out.contains("ant: 6 samples added"), "{out}");
+    let (a, b) = (place.inspect("a.ivoro"), place.inspect("b.ivoro"));
+    assert_eq!(a["classes"], b["classes"]);
+    for (a, b) in place.answers("a.ivoro").iter().zip(place.answers("b.ivoro")) {
+        for (a, b) in a["top"].as_array().unwrap().iter().zip(b["top"].as_array().unwrap()) {
+            assert_eq!((&a["class"], &a["distance"]), (&b["class"], &b["distance"]));
+        }
+    }
+}
+
+#[test]
+fn an_update_says_that_probes_stay() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee", "--variant iVoro-D").good();
+    let done = place.ivoro("update m.ivoro data.features --classes ant");
+    assert!(done.err.contains("note: probes of iVoro-D stay those of their phase"), "{}", done.err);
+    assert_eq!(done.good(), "ant: 12 samples added\n");
+}
+
+#[test]
+fn forgetting_is_exact_or_refused() {
+    let place = Place::new();
+    let fixed = "--variant iVoro-NW --scatter per-class --lambda 0.5 --ridge 1 --shift 0";
+    place.learn("kept.ivoro", "ant,bee,cat", fixed).good();
+    assert_eq!(place.ivoro("forget kept.ivoro bee").good(), "forgot bee; 2 classes remain\n");
+    place.learn("never.ivoro", "ant,cat", fixed).good();
+    let kept = ivoro::store::load(&place.path("kept.ivoro")).unwrap();
+    assert!(kept.head() == ivoro::store::load(&place.path("never.ivoro")).unwrap().head());
+
+    place.learn("pooled.ivoro", "ant,bee", "--variant iVoro-W").good();
+    let before = place.bytes("pooled.ivoro");
+    insta::assert_snapshot!(place.ivoro("forget pooled.ivoro bee").bad(1), @"
+    error: class bee can't be forgotten exactly: W keeps one scatter for all classes together; learn with the scatter kept per class
+    hint: `ivoro learn --scatter per-class` keeps what exact forgetting needs
+    ");
+    assert_eq!(place.bytes("pooled.ivoro"), before);
+
+    place.learn("probed.ivoro", "ant,bee,cat", "--variant iVoro-D").good();
+    insta::assert_snapshot!(place.ivoro("forget probed.ivoro bee").bad(1), @"
+    error: class bee can't be forgotten exactly: the probe of its phase was trained on it and other classes; drop the probes of that phase: its classes keep their exact means
+    hint: `ivoro forget --drop-probes`
+    ");
+    place.ivoro("forget probed.ivoro bee --drop-probes").good();
+    assert_eq!(place.inspect("probed.ivoro")["phases"], serde_json::json!([2]));
+}
+
+#[test]
+fn a_model_is_not_emptied() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee", "--variant iVoro").good();
+    let before = place.bytes("m.ivoro");
+    insta::assert_snapshot!(place.ivoro("forget m.ivoro ant bee").bad(2), @"error: these are all classes of the model; delete the file instead");
+    insta::assert_snapshot!(place.ivoro("forget m.ivoro ant yak").bad(2), @"error: class yak is not in the model");
+    assert_eq!(place.bytes("m.ivoro"), before, "one class that can't be forgotten keeps all");
+}
+
+#[test]
+fn two_sites_merge_into_the_pooled_model() {
+    let place = Place::new();
+    let fixed = "--variant iVoro-NW --lambda 0.5 --ridge 1 --shift 0";
+    place.learn("base.ivoro", "ant,bee", fixed).good();
+    for (site, classes) in [("a", "cat,dog"), ("b", "eel,fox")] {
+        std::fs::copy(place.path("base.ivoro"), place.path(&format!("{site}.ivoro"))).unwrap();
+        place.learn(&format!("{site}.ivoro"), classes, "").good();
+    }
+    insta::assert_snapshot!(place.ivoro("merge a.ivoro b.ivoro --out ab.ivoro").bad(2), @"
+    error: the models can't be merged: class ant has the same statistics in both, so both seem to hold the same samples; name the model both started from
+    hint: `ivoro merge … --ancestor MODEL`
+    ");
+    assert!(!place.path("ab.ivoro").exists());
+    let out = place.ivoro("merge a.ivoro b.ivoro --ancestor base.ivoro --out ab.ivoro").good();
+    insta::assert_snapshot!(out, @"
+    b.ivoro: 2 classes added, 2 combined
+    ab.ivoro: 6 classes
+    ");
+    place.learn("a.ivoro", "eel,fox", "").good();
+    let joint = ivoro::store::load(&place.path("a.ivoro")).unwrap();
+    assert!(joint.head() == ivoro::store::load(&place.path("ab.ivoro")).unwrap().head());
+}
+
+#[test]
+fn the_audit_lists_every_number() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee", "--variant iVoro-WDR").good();
+    insta::assert_snapshot!(place.ivoro("audit m.ivoro").good(), @"
+    owner      what                                      numbers  bytes
+    ───────────────────────────────────────────────────────────────────
+    class ant  count of samples                                1      8
+    class ant  sum of features                                 5     40
+    class ant  sum of squared lengths                          1     16
+    class bee  count of samples                                1      8
+    class bee  sum of features                                 5     40
+    class bee  sum of squared lengths                          1     16
+    phase 0    probe centres (D)                              10     40
+    phase 0    displacements of centres (R)                   10     40
+    model      second moments, all classes together (W)       25    200
+
+    408 bytes in all, 204 per class; besides: class names, settings, thresholds
+    not kept:
+      no image and no feature vector of any sample
+      no file name, path or time of any sample
+      no number per sample: the size of a model does not depend on how many samples it learned
+      no weight of the network: it stays where it is, frozen
+    ");
+    let json: Value = serde_json::from_str(&place.ivoro("audit m.ivoro --json").good()).unwrap();
+    let sum: u64 =
+        json["kept"].as_array().unwrap().iter().map(|line| line["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(json["bytes"], sum);
+    assert_eq!(place.inspect("m.ivoro")["bytes"], sum);
+}
+
+#[test]
+fn inspect_says_what_a_model_is() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee", "--variant iVoro3").good();
+    place.learn("m.ivoro", "cat", "").good();
+    let out = place.ivoro("inspect m.ivoro").good();
+    assert!(
+        out.starts_with("m.ivoro  iVoro3\nlayers    third (3)\nphases    2 + 1 classes\n"),
+        "{out}"
+    );
+    for class in &CLASSES[..3] {
+        assert!(out.contains(&format!("{class}         12\n")), "{out}");
+    }
+}

@@ -1,0 +1,90 @@
+use std::io::Read;
+use std::process::Stdio;
+use std::time::Duration;
+
+use ivoro::store::{ModelLock, load};
+
+use crate::harness::{Place, samples};
+
+#[test]
+fn a_model_that_another_process_writes_is_locked() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee", "--variant iVoro").good();
+    let before = std::fs::read(place.path("m.ivoro")).unwrap();
+    let lock = ModelLock::acquire(&place.path("m.ivoro")).unwrap();
+    insta::assert_snapshot!(place.learn("m.ivoro", "cat", "").bad(2), @"
+    error: m.ivoro: locked by another process that is writing this model
+    hint: wait for it, or work on a copy and merge
+    ");
+    for command in [
+        "update m.ivoro data.features --classes ant",
+        "forget m.ivoro ant",
+        "merge m.ivoro m.ivoro --out m.ivoro",
+    ] {
+        assert!(place.ivoro(command).bad(2).contains("locked by another process"));
+    }
+    // reading needs no lock
+    place.ivoro("inspect m.ivoro").good();
+    place.ivoro("predict m.ivoro data.features").good();
+    drop(lock);
+    assert_eq!(std::fs::read(place.path("m.ivoro")).unwrap(), before);
+    place.learn("m.ivoro", "cat", "").good();
+}
+
+#[test]
+fn a_process_killed_while_it_learns_leaves_the_old_model_or_the_new() {
+    let place = Place::new();
+    place.write("many.features", &samples(5, 2..6, 400), None);
+    place.learn("m.ivoro", "ant,bee", "--variant iVoro-NDAIL").good();
+    let old = load(&place.path("m.ivoro")).unwrap();
+    let mut killed = 0;
+    for milliseconds in [1, 3, 6, 10, 15, 22, 30, 45, 60] {
+        let mut child = place
+            .command("learn m.ivoro many.features")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        let finished = child.wait().unwrap().success();
+        let found = load(&place.path("m.ivoro")).unwrap();
+        if found.head().known().len() == 2 {
+            killed += 1;
+            assert!(!finished && found.head() == old.head());
+        } else {
+            assert_eq!(found.head().known().len(), 6);
+            break;
+        }
+    }
+    assert!(killed > 0, "at least the first was killed in time");
+    // what a killed process left behind is in nobody's way
+    if load(&place.path("m.ivoro")).unwrap().head().known().len() == 2 {
+        place.ivoro("learn m.ivoro many.features").good();
+    }
+    place.ivoro("forget m.ivoro ant --drop-probes").good();
+}
+
+/// A reader that has seen enough: `ivoro … | head`.
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee", "--variant iVoro").good();
+    for arguments in [
+        "completions bash",
+        "variants",
+        "inspect m.ivoro",
+        "audit m.ivoro --json",
+        "predict m.ivoro data.features --format jsonl",
+        "run data.features --variants iVoro --csv -",
+    ] {
+        let mut child =
+            place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut message = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.success(), "{arguments}: {status} {message}");
+        assert!(!message.contains("panicked") && !message.contains("error"), "{message}");
+    }
+}

@@ -1,0 +1,131 @@
+use ivoro::record::RunRecord;
+
+use crate::harness::Place;
+
+const HEADER: &str = "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds";
+
+const QUICK: &str = "--iterations 5 --lift 20 --ranpac-dim 30 --protocol 2,2,2";
+
+#[test]
+fn the_table_for_scripts_has_one_row_a_method_under_the_name_asked_for() {
+    let place = Place::new();
+    let out = place
+        .ivoro(&format!(
+            "run data.features --variants iVoro,iVoro-NDAIL --peers ncm,ranpac --csv - {QUICK}"
+        ))
+        .good();
+    let mut lines = out.lines();
+    assert_eq!(lines.next(), Some(HEADER));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    let names: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(names, ["iVoro", "iVoro-NDAIL", "ncm", "ranpac"]);
+    for row in &rows {
+        assert_eq!(row.len(), 7);
+        for cell in &row[1..5] {
+            let (_, decimals) = cell.split_once('.').unwrap();
+            assert_eq!(decimals.len(), 2, "{cell}");
+            assert!((-100.0..=100.0).contains(&cell.parse::<f64>().unwrap()), "{cell}");
+        }
+        assert!(row[5].parse::<u64>().unwrap() > 0);
+        assert!(row[6].parse::<f64>().unwrap() >= 0.0);
+    }
+    // means and nearest-mean are the same method
+    assert_eq!(rows[0][1..5], rows[2][1..5]);
+}
+
+#[test]
+fn the_table_can_go_to_a_file_and_people_get_theirs() {
+    let place = Place::new();
+    let out =
+        place.ivoro(&format!("run data.features --variants iVoro --csv table.csv {QUICK}")).good();
+    assert!(out.starts_with("data.features  protocol 2+2x2  order numpy:1993"), "{out}");
+    let table = std::fs::read_to_string(place.path("table.csv")).unwrap();
+    assert!(table.starts_with(&format!("{HEADER}\niVoro,")), "{table}");
+}
+
+#[test]
+fn json_is_the_record() {
+    let place = Place::new();
+    let out = place.ivoro(&format!("run data.features --variants iVoro-N --json {QUICK}")).good();
+    let record: RunRecord = serde_json::from_str(&out).unwrap();
+    assert_eq!(record.phases, [2, 2, 2]);
+    assert_eq!(record.methods.len(), 1);
+    assert_eq!((record.methods[0].name.as_str(), record.methods[0].phases.len()), ("iVoro-N", 3));
+    assert_eq!(record.classes.len(), 6);
+    assert!(record.methods[0].choices.iter().any(|choice| choice.setting == "lambda"));
+}
+
+#[test]
+fn several_orders_give_a_list_of_records() {
+    let place = Place::new();
+    let orders = "--order identity,7,numpy:1993";
+    let out = place.ivoro(&format!("run data.features --variants iVoro --json {orders} {QUICK}"));
+    let records: Vec<RunRecord> = serde_json::from_str(&out.good()).unwrap();
+    let names: Vec<&str> = records.iter().map(|record| record.order.as_str()).collect();
+    assert_eq!(names, ["identity", "7", "numpy:1993"]);
+}
+
+#[test]
+fn finished_methods_are_not_run_again() {
+    let place = Place::new();
+    let command = format!("run data.features --variants iVoro,iVoro-W --out results {QUICK}");
+    place.ivoro(&command).good();
+    let read = |name: &str| std::fs::read_to_string(place.path("results").join(name)).unwrap();
+    let record: RunRecord = serde_json::from_str(&read("run.json")).unwrap();
+    assert!(read("summary.csv").starts_with(HEADER));
+    assert_eq!(read("phases.csv").lines().count(), 1 + 2 * 3);
+    // the same seconds: nothing was measured again
+    let more = command.replace("iVoro,iVoro-W", "iVoro,iVoro-W,iVoro-R");
+    let again = place.ivoro(&more);
+    assert!(
+        again.err.contains("holds 2 finished methods; they are not run again"),
+        "{}",
+        again.err
+    );
+    again.good();
+    let longer: RunRecord = serde_json::from_str(&read("run.json")).unwrap();
+    assert_eq!(longer.methods.len(), 3);
+    assert_eq!(longer.methods[..2], record.methods[..]);
+    // another comparison begins anew
+    let other = place.ivoro(&more.replace("2,2,2", "3,3"));
+    assert!(!other.err.contains("finished methods"), "{}", other.err);
+    assert_eq!(other.code, Some(0));
+}
+
+#[test]
+fn a_damaged_record_is_run_again() {
+    let place = Place::new();
+    let command = format!("run data.features --variants iVoro --out results {QUICK}");
+    place.ivoro(&command).good();
+    let path = place.path("results").join("run.json");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    place.ivoro(&command).good();
+    let record: RunRecord = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!(record.methods.len(), 1);
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing_but_the_time() {
+    let place = Place::new();
+    let rows = |threads: usize| {
+        let variants = "--variants iVoro-NDAIL,iVoro-NKWR --peers all";
+        let out = place
+            .ivoro(&format!("run data.features --threads {threads} {variants} --csv - {QUICK}"));
+        let rows = out.good();
+        rows.lines().map(|row| row.rsplit_once(',').unwrap().0.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(1), rows(3));
+}
+
+#[test]
+fn a_file_without_a_test_part_is_divided_and_that_is_said() {
+    let place = Place::new();
+    place.write("all.features", &crate::harness::samples(3, 0..6, 10), None);
+    let done = place.ivoro(&format!("run all.features --variants iVoro --json {QUICK}"));
+    assert!(done.err.contains("0.2 of each class held out as test, seed 1993"), "{}", done.err);
+    let record: RunRecord = serde_json::from_str(&done.good()).unwrap();
+    assert!(record.split.contains("held out"));
+    let tested: usize = record.methods[0].phases[2].by_class.iter().map(|class| class.tested).sum();
+    assert_eq!(tested, 12);
+}

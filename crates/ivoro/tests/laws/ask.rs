@@ -1,0 +1,99 @@
+use ivoro::model::{AskOptions, BurstRule, Prediction};
+use ivoro::{Error, Features, Model, ModelOptions};
+
+use crate::data::{CLASSES, phase, queries, small, train, variant};
+
+fn model(name: &str) -> Model {
+    let options = ModelOptions { settings: small(), ..ModelOptions::default() };
+    let mut model = Model::new(variant(name), options);
+    for at in 0..3 {
+        model.learn(&phase(&train(), at)).unwrap();
+    }
+    model
+}
+
+fn in_bursts(model: &Model, queries: &Features, size: usize, rule: BurstRule) -> Vec<Prediction> {
+    let options = AskOptions { top: 2, false_rejection: Some(0.05), burst: Some((size, rule)) };
+    model.ask(queries, options).unwrap()
+}
+
+#[test]
+fn a_burst_of_one_is_a_single_query() {
+    let queries = queries();
+    for name in ["iVoro", "iVoro-NW", "iVoro-NDAC", "iVoro-NAIL"] {
+        let model = model(name);
+        let options = AskOptions { top: 2, false_rejection: Some(0.05), burst: None };
+        let single = model.ask(&queries, options).unwrap();
+        assert_eq!(in_bursts(&model, &queries, 1, BurstRule::Sum), single, "{name}");
+        let voted = in_bursts(&model, &queries, 1, BurstRule::Vote);
+        let first = |answers: &[Prediction]| -> Vec<String> {
+            answers.iter().map(|answer| answer.top[0].class.clone()).collect()
+        };
+        assert_eq!(first(&voted), first(&single), "{name}");
+    }
+}
+
+#[test]
+fn one_vector_repeated_is_the_same_object() {
+    let queries = queries();
+    for name in ["iVoro", "iVoro-NWAC"] {
+        let model = model(name);
+        for row in 0..queries.len() {
+            let once = in_bursts(&model, &queries.select(&[row]), 1, BurstRule::Sum);
+            for rule in [BurstRule::Sum, BurstRule::Vote] {
+                let joined = in_bursts(&model, &queries.select(&[row; 4]), 4, rule);
+                assert_eq!(joined.len(), 1);
+                assert_eq!(joined[0].top[0].class, once[0].top[0].class);
+                assert_eq!((joined[0].burst, joined[0].unknown), (4, once[0].unknown));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_last_burst_may_be_shorter() {
+    let queries = queries();
+    let answers = in_bursts(&model("iVoro"), &queries, 5, BurstRule::Sum);
+    let sizes: Vec<usize> = answers.iter().map(|answer| answer.burst).collect();
+    assert_eq!(sizes, [5, 5, 5, 5, 5, 5, 5, 1]);
+}
+
+#[test]
+fn more_vectors_of_an_object_are_answered_no_worse() {
+    let (model, queries) = (model("iVoro"), queries());
+    let right = |size: usize| {
+        let answers = in_bursts(&model, &queries, size, BurstRule::Sum);
+        let names = answers.iter().enumerate().filter(|(at, answer)| {
+            let label = queries.labels()[at * size] as usize;
+            answer.top[0].class == queries.classes()[label]
+        });
+        names.count() as f64 / answers.len() as f64
+    };
+    assert!(right(4) >= right(1), "{} {}", right(4), right(1));
+}
+
+#[test]
+fn probabilities_of_all_classes_add_up_to_one() {
+    for name in ["iVoro", "iVoro-NKW", "iVoro-NDAC"] {
+        let options = AskOptions { top: CLASSES as usize, ..AskOptions::default() };
+        for answer in model(name).ask(&queries(), options).unwrap() {
+            let sum: f64 = answer.top.iter().map(|top| top.probability.unwrap()).sum();
+            assert!((sum - 1.0).abs() < 1e-9, "{name} {sum}");
+            let sorted = answer.top.is_sorted_by(|a, b| a.distance <= b.distance);
+            assert!(sorted && answer.unknown.is_none());
+        }
+    }
+}
+
+#[test]
+fn what_can_not_be_asked() {
+    let (model, queries) = (model("iVoro"), queries());
+    let ask = |options| model.ask(&queries, options).unwrap_err();
+    let burst = Some((0, BurstRule::Sum));
+    let error = ask(AskOptions { burst, ..AskOptions::default() });
+    assert!(matches!(error, Error::Setting { name: "burst", .. }));
+    for share in [0.0, 1.0, -0.5, f64::NAN] {
+        let error = ask(AskOptions { false_rejection: Some(share), ..AskOptions::default() });
+        assert!(matches!(error, Error::Setting { name: "false-rejection", .. }), "{share}");
+    }
+}

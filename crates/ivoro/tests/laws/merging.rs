@@ -1,0 +1,129 @@
+use ivoro::head::{ScatterKept, Settings};
+use ivoro::{Error, Features, Head, Variant};
+
+use crate::data::{every_variant, half, learned, phase, phases, queries, small, train, variant};
+
+#[test]
+fn two_sites_merged_are_one_that_learned_both_in_turn() {
+    let phases = phases(&train());
+    for scatter in [ScatterKept::Pooled, ScatterKept::PerClass] {
+        let settings = Settings { scatter, ..small() };
+        for variant in every_variant().into_iter().filter(|variant| !variant.flip) {
+            let mut merged = learned(variant, &settings, &phases[..1]);
+            merged.predict(&queries()).unwrap();
+            let report = merged.merge(&learned(variant, &settings, &phases[1..]), None).unwrap();
+            assert_eq!((report.added.len(), report.combined.len()), (5, 0));
+            assert!(merged == learned(variant, &settings, &phases), "{variant} {scatter}");
+        }
+    }
+}
+
+#[test]
+fn a_head_that_knows_nothing_adds_nothing_and_takes_everything() {
+    let whole = learned(variant("iVoro-NWDR"), &small(), &phases(&train()));
+    let empty = Head::new(variant("iVoro-NWDR"), small()).unwrap();
+    let mut merged = whole.clone();
+    merged.merge(&empty, None).unwrap();
+    assert!(merged == whole);
+    let mut merged = empty;
+    merged.merge(&whole, None).unwrap();
+    assert!(merged == whole);
+}
+
+#[test]
+fn a_class_that_both_know_counts_the_samples_of_both() {
+    let train = train();
+    let (left, right) = (half(&train, 0), half(&train, 1));
+    for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-KW", "iVoro-NACL", "iVoro-NWAIL"] {
+        let mut merged = learned(variant(name), &small(), &phases(&left));
+        let other = learned(variant(name), &small(), &phases(&right));
+        let report = merged.merge(&other, None).unwrap();
+        assert_eq!((report.added.len(), report.combined.len()), (0, 9));
+        let mut updated = learned(variant(name), &small(), &phases(&left));
+        updated.update(&right).unwrap();
+        assert!(merged == updated, "{name}");
+    }
+}
+
+/// A common start, and what each of two sites went on with.
+struct Fork {
+    base: Head,
+    left: Head,
+    right: Head,
+    /// Everything learned at one place.
+    joint: Head,
+}
+
+fn fork(variant: Variant, settings: &Settings) -> Fork {
+    let train = train();
+    let base_samples = phase(&train, 0);
+    let base = learned(variant, settings, &[half(&half(&base_samples, 0), 0)]);
+    let (more_left, more_right) = (half(&half(&base_samples, 0), 1), half(&base_samples, 1));
+    let grown = |head: &Head, more: &Features, new: &Features| {
+        let mut head = head.clone();
+        head.update(more).unwrap();
+        head.learn_phase(new).unwrap();
+        head
+    };
+    let (new_left, new_right) = (phase(&train, 1), phase(&train, 2));
+    let left = grown(&base, &more_left, &new_left);
+    let joint = grown(&left, &more_right, &new_right);
+    Fork { left, right: grown(&base, &more_right, &new_right), joint, base }
+}
+
+#[test]
+fn what_both_sites_had_before_counts_once() {
+    for scatter in [ScatterKept::Pooled, ScatterKept::PerClass] {
+        let settings = Settings { scatter, ..small() };
+        for name in ["iVoro", "iVoro-W", "iVoro-NKWACL", "iVoro-NAI", "iVoro-D", "iVoro-NWDR"] {
+            let fork = fork(variant(name), &settings);
+            let mut merged = fork.left.clone();
+            let report = merged.merge(&fork.right, Some(&fork.base)).unwrap();
+            assert_eq!((report.added.len(), report.combined.len()), (3, 4));
+            assert!(merged == fork.joint, "{name} {scatter}");
+            let mut twice = fork.left.clone();
+            twice.merge(&fork.right, None).unwrap();
+            assert!(twice != fork.joint, "without the ancestor its samples count twice");
+        }
+    }
+}
+
+#[track_caller]
+fn assert_refused(own: &Head, other: &Head, ancestor: Option<&Head>, part: &str) {
+    let mut merged = own.clone();
+    let refused = merged.merge(other, ancestor);
+    let Err(Error::Merge { reason }) = refused else { panic!("{refused:?}") };
+    assert!(reason.contains(part), "{reason}");
+    assert!(merged == *own);
+}
+
+#[test]
+fn the_same_samples_are_not_counted_twice() {
+    let head = learned(variant("iVoro-W"), &small(), &phases(&train()));
+    assert_refused(&head, &head, None, "class 0 has the same statistics in both");
+    let mut merged = head.clone();
+    merged.merge(&head, Some(&head)).unwrap();
+    assert!(merged == head);
+}
+
+#[test]
+fn heads_of_another_kind_are_refused() {
+    let phases = phases(&train());
+    let head = learned(variant("iVoro-N"), &small(), &phases[..1]);
+    let other = learned(variant("iVoro"), &small(), &phases[1..]);
+    assert_refused(&head, &other, None, "the variant differs: iVoro-N and iVoro");
+    let settings = Settings { seed: 7, ..small() };
+    let other = learned(variant("iVoro-N"), &settings, &phases[1..]);
+    assert_refused(&head, &other, None, "a setting differs");
+    let other = learned(variant("iVoro-N"), &small(), &phases[1..]);
+    assert_refused(&head, &other, Some(&learned(variant("iVoro"), &small(), &phases)), "variant");
+}
+
+#[test]
+fn an_ancestor_that_knew_more_is_refused() {
+    let train = train();
+    let left = learned(variant("iVoro"), &small(), &[half(&train, 0)]);
+    let right = learned(variant("iVoro"), &small(), &[half(&train, 1)]);
+    let later = learned(variant("iVoro"), &small(), &[train]);
+    assert_refused(&left, &right, Some(&later), "not the model both started from");
+}

@@ -1,0 +1,100 @@
+use std::path::Path;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ivoro::Error;
+use ivoro::store::{ModelLock, load, save};
+
+use crate::file::model;
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn a_second_writer_is_told_and_a_later_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.ivoro");
+    let lock = ModelLock::acquire(&path).unwrap();
+    let refused = ModelLock::acquire(&path);
+    assert!(matches!(refused, Err(Error::Locked { path: of }) if of == path));
+    // another model in the same folder is free
+    ModelLock::acquire(&folder.path().join("other.ivoro")).unwrap();
+    drop(lock);
+    drop(ModelLock::acquire(&path).unwrap());
+    assert!(names(folder.path()).is_empty(), "a lock leaves no file behind");
+}
+
+#[test]
+fn a_lock_file_left_behind_does_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.ivoro");
+    std::fs::write(folder.path().join(".model.ivoro.lock"), "").unwrap();
+    ModelLock::acquire(&path).unwrap();
+}
+
+#[test]
+fn of_many_writers_at_once_one_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.ivoro");
+    let (inside, entered) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let start = Barrier::new(2);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                start.wait();
+                for _ in 0..500 {
+                    match ModelLock::acquire(&path) {
+                        Ok(lock) => {
+                            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                            entered.fetch_add(1, Ordering::SeqCst);
+                            inside.fetch_sub(1, Ordering::SeqCst);
+                            drop(lock);
+                        }
+                        Err(error) => assert!(matches!(error, Error::Locked { .. }), "{error}"),
+                    }
+                }
+            });
+        }
+    });
+    assert!(entered.into_inner() > 0);
+}
+
+#[test]
+fn a_path_that_names_no_file() {
+    assert!(matches!(ModelLock::acquire(Path::new("..")), Err(Error::Malformed { .. })));
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("nowhere").join("model.ivoro");
+    assert!(matches!(ModelLock::acquire(&nowhere), Err(Error::Io(_))));
+}
+
+#[test]
+fn a_save_that_fails_leaves_everything_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.ivoro");
+    let first = model("iVoro");
+    save(&first, &path).unwrap();
+    let nowhere = folder.path().join("nowhere").join("model.ivoro");
+    assert!(matches!(save(&first, &nowhere), Err(Error::Io(_))));
+    // a folder can't be replaced by a file: the rename fails after all was written
+    let occupied = folder.path().join("occupied");
+    std::fs::create_dir_all(occupied.join("inside")).unwrap();
+    assert!(matches!(save(&first, &occupied), Err(Error::Io(_))));
+    let empty = ivoro::Model::new("iVoro".parse().unwrap(), ivoro::ModelOptions::default());
+    assert!(matches!(save(&empty, &path), Err(Error::Size { .. })));
+    assert!(load(&path).unwrap().head() == first.head());
+    let mut found = names(folder.path());
+    found.sort();
+    assert_eq!(found, ["model.ivoro", "occupied"]);
+}
+
+#[test]
+fn what_is_no_file_is_not_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(load(folder.path()), Err(Error::Malformed { .. })));
+    assert!(matches!(load(&folder.path().join("missing")), Err(Error::Io(_))));
+    let empty = folder.path().join("empty.ivoro");
+    std::fs::write(&empty, "").unwrap();
+    assert!(load(&empty).is_err());
+}
