@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 /// What can be measured.
 pub(crate) const NAMES: [&str; 5] = ["nearest", "means", "probe", "ablation", "memory"];
 
-/// The peers, from PyPI; PyTorch only where it is asked for, since it is large.
+/// The peers, from `PyPI`; `PyTorch` only where it is asked for, since it is large.
 const PEERS: [&str; 5] = ["numpy", "scipy", "scikit-learn", "faiss-cpu", "safetensors"];
 
 /// Runs the benchmarks named, or all of them.

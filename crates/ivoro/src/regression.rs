@@ -17,7 +17,6 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::head::Optimiser;
 use crate::lbfgs;
-use crate::linalg::{FEW, accumulate, dots};
 use crate::matrix::Matrix;
 use crate::random;
 
@@ -25,6 +24,8 @@ use crate::random;
 const BLOCK: usize = 256;
 /// Partial gradients, added in order: fixed, so that threads do not change the result.
 const GROUPS: usize = 16;
+/// Logits this far below the largest do not count: e^−40 is beyond the precision of `f32`.
+const NEGLIGIBLE: f32 = -40.0;
 /// Mini-batch and learning rate of the stochastic optimiser.
 const BATCH: usize = 64;
 const RATE: f64 = 1e-3;
@@ -176,9 +177,6 @@ struct Partial {
 /// logits = rows · weightᵀ.
 fn multiply(rows: &[f32], weight: &[f32], dim: usize, logits: &mut [f32]) {
     let (count, classes) = (rows.len() / dim, weight.len() / dim);
-    if classes <= FEW {
-        return dots(rows, weight, dim, logits);
-    }
     let left = MatRef::from_row_major_slice(rows, count, dim);
     let right = MatRef::from_row_major_slice(weight, classes, dim).transpose();
     let target = MatMut::from_row_major_slice_mut(logits, count, classes);
@@ -188,9 +186,6 @@ fn multiply(rows: &[f32], weight: &[f32], dim: usize, logits: &mut [f32]) {
 /// gradient += residuesᵀ · rows.
 fn add_transposed(rows: &[f32], residues: &[f32], dim: usize, gradient: &mut [f32]) {
     let (count, classes) = (rows.len() / dim, gradient.len() / dim);
-    if classes <= FEW {
-        return accumulate(rows, residues, dim, gradient);
-    }
     let left = MatRef::from_row_major_slice(residues, count, classes).transpose();
     let right = MatRef::from_row_major_slice(rows, count, dim);
     let target = MatMut::from_row_major_slice_mut(gradient, classes, dim);
@@ -204,7 +199,9 @@ fn softmax_residue(logits: &mut [f32], tied: &[f32], label: usize) -> f64 {
     let own = logits[label] - max;
     let mut sum = 0f32;
     for logit in &mut *logits {
-        *logit = (*logit - max).exp();
+        // products with numbers below the normal range are a hundred times slower, and add nothing
+        let power = *logit - max;
+        *logit = if power < NEGLIGIBLE { 0.0 } else { power.exp() };
         sum += *logit;
     }
     let factor = sum.recip();

@@ -4,10 +4,8 @@
 //! partial sums are added in a fixed order. Threads only decide who computes a tile, never how.
 
 mod product;
-mod skinny;
 mod symmetric;
 
 pub use product::{fill_products, times_transposed, times_transposed_alike, transposed_times};
-pub(crate) use skinny::{FEW, accumulate, dots};
 pub(crate) use symmetric::tile_rows;
 pub use symmetric::{Factor, Symmetric};
