@@ -56,7 +56,7 @@ pub fn area_under_roc(known: &[f64], unknown: &[f64]) -> Option<f64> {
     all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut ranks, mut before) = (0f64, 0);
     for tied in all.chunk_by(|a, b| a.0 == b.0) {
-        let rank = before as f64 + (tied.len() as f64 + 1.0) / 2.0;
+        let rank = before as f64 + 0.5 * (tied.len() as f64 + 1.0);
         ranks += rank * tied.iter().filter(|(_, unknown)| *unknown).count() as f64;
         before += tied.len();
     }

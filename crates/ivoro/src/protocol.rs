@@ -139,24 +139,8 @@ impl ClassOrder {
             Self::Identity => Ok((0..classes).collect()),
             Self::Seed(seed) => Ok(crate::random::permutation(*seed, classes)),
             Self::Numpy(seed) => Ok(crate::random::numpy_permutation(*seed, classes)),
-            Self::List(list) => self.check_list(list, classes),
+            Self::List(list) => check_list(list, classes),
         }
-    }
-
-    fn check_list(&self, list: &[usize], classes: usize) -> Result<Vec<usize>> {
-        let bad = |reason: String| Error::Order { text: "list".to_owned(), reason };
-        if list.len() != classes {
-            return Err(bad(format!("{} entries for {classes} classes", list.len())));
-        }
-        let mut seen = vec![false; classes];
-        for &id in list {
-            match seen.get_mut(id) {
-                None => return Err(bad(format!("class {id} is outside 0..{classes}"))),
-                Some(true) => return Err(bad(format!("class {id} occurs twice"))),
-                Some(free) => *free = true,
-            }
-        }
-        Ok(list.to_vec())
     }
 
     /// An order from the text of a file: class ids, or class names, separated by white space,
@@ -172,6 +156,23 @@ impl ClassOrder {
         };
         parts.filter(|part| !part.is_empty()).map(id).collect::<Result<_>>().map(Self::List)
     }
+}
+
+/// The list itself, if it is a permutation.
+fn check_list(list: &[usize], classes: usize) -> Result<Vec<usize>> {
+    let bad = |reason: String| Error::Order { text: "list".to_owned(), reason };
+    if list.len() != classes {
+        return Err(bad(format!("{} entries for {classes} classes", list.len())));
+    }
+    let mut seen = vec![false; classes];
+    for &id in list {
+        match seen.get_mut(id) {
+            None => return Err(bad(format!("class {id} is outside 0..{classes}"))),
+            Some(true) => return Err(bad(format!("class {id} occurs twice"))),
+            Some(free) => *free = true,
+        }
+    }
+    Ok(list.to_vec())
 }
 
 impl fmt::Display for ClassOrder {

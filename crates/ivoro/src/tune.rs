@@ -169,7 +169,7 @@ impl Tuner {
         let Some(rehearsal) = rehearsal else { return Ok(Tuned { settings, choices }) };
         for plan in PLAN {
             let Some(step) = plan(variant, &settings, given) else { continue };
-            let (chosen, choice) = self.choose(step, rehearsal, settings.lift)?;
+            let (chosen, choice) = self.choose(&step, rehearsal, settings.lift)?;
             let lift = settings.lift;
             settings = Settings { lift, ..chosen };
             choices.extend(choice);
@@ -179,7 +179,7 @@ impl Tuner {
 
     fn choose(
         &self,
-        step: Step,
+        step: &Step,
         rehearsal: &Rehearsal,
         lift: usize,
     ) -> Result<(Settings, Option<Choice>)> {
@@ -240,13 +240,13 @@ fn step<T: Copy>(
     values: &[T],
     label: impl Fn(T) -> String,
     set: impl Fn(&mut Settings, T),
-) -> Option<Step> {
+) -> Step {
     let candidate = |&value: &T| {
         let mut changed = settings.clone();
         set(&mut changed, value);
         (label(value), changed)
     };
-    Some(Step { setting, variant, candidates: values.iter().map(candidate).collect() })
+    Step { setting, variant, candidates: values.iter().map(candidate).collect() }
 }
 
 /// A variant without probes, views and layers.
@@ -260,7 +260,14 @@ fn lambda(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> 
     }
     let simple = Variant { lift: false, ..plain(variant) };
     let values = [0.5, 0.6, 0.7, 0.4, 0.8, 0.3, 0.9, 1.0];
-    step("lambda", simple, settings, &values, |v| v.to_string(), |s, v| s.transform.lambda = v)
+    Some(step(
+        "lambda",
+        simple,
+        settings,
+        &values,
+        |v| v.to_string(),
+        |s, v| s.transform.lambda = v,
+    ))
 }
 
 fn shift(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
@@ -271,7 +278,7 @@ fn shift(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
     let simple = Variant { lift: false, ..plain(variant) };
     // in units of w: the shift is added after the scaling
     let values = [0.0, 0.003, 0.01, 0.03].map(|share| share * settings.transform.scale);
-    step("shift", simple, settings, &values, |v| v.to_string(), |s, v| s.transform.shift = v)
+    Some(step("shift", simple, settings, &values, |v| v.to_string(), |s, v| s.transform.shift = v))
 }
 
 fn ridge(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
@@ -280,7 +287,7 @@ fn ridge(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
     }
     let simple = Variant { divide: false, residual: false, ..variant };
     let values = [1.0, 0.3, 3.0, 0.1, 10.0, 0.03];
-    step("ridge", simple, settings, &values, |v| v.to_string(), |s, v| s.ridge = v)
+    Some(step("ridge", simple, settings, &values, |v| v.to_string(), |s, v| s.ridge = v))
 }
 
 fn layer_weights(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
@@ -290,7 +297,7 @@ fn layer_weights(variant: Variant, settings: &Settings, given: &Given) -> Option
     let simple = Variant { layered: true, ..plain(variant) };
     let values = [[1.0, 1.0], [0.7, 0.3], [0.6, 0.4], [0.8, 0.2], [0.9, 0.1], [0.4, 0.6]];
     let label = |[a, b]: [f64; 2]| format!("{a},{b}");
-    step("layer-weights", simple, settings, &values, label, |s, v| s.layer_weights = v)
+    Some(step("layer-weights", simple, settings, &values, label, |s, v| s.layer_weights = v))
 }
 
 fn residual(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
@@ -305,7 +312,7 @@ fn residual(variant: Variant, settings: &Settings, given: &Given) -> Option<Step
     let betas = given.beta.map_or(vec![1e-2, 1e-1, 1e-3, 1.0], |beta| vec![beta]);
     let pairs: Vec<(f64, f64)> =
         scales.iter().flat_map(|&scale| betas.iter().map(move |&beta| (scale, beta))).collect();
-    step(
+    Some(step(
         "scale,beta",
         simple,
         settings,
@@ -316,7 +323,7 @@ fn residual(variant: Variant, settings: &Settings, given: &Given) -> Option<Step
             s.transform.scale = w;
             s.beta = b;
         },
-    )
+    ))
 }
 
 fn decay(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
@@ -325,7 +332,14 @@ fn decay(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
     }
     let simple = Variant { divide: true, lift: false, ..plain(variant) };
     let values = [1e-4, 1e-3, 1e-2, 3e-2, 1e-1];
-    step("weight-decay", simple, settings, &values, |v| v.to_string(), |s, v| s.weight_decay = v)
+    Some(step(
+        "weight-decay",
+        simple,
+        settings,
+        &values,
+        |v| v.to_string(),
+        |s, v| s.weight_decay = v,
+    ))
 }
 
 fn probe_space(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
@@ -334,5 +348,12 @@ fn probe_space(variant: Variant, settings: &Settings, given: &Given) -> Option<S
     }
     let simple = Variant { divide: true, lift: false, ..plain(variant) };
     let values = [ProbeSpace::Transformed, ProbeSpace::Raw];
-    step("probe-space", simple, settings, &values, |v| v.to_string(), |s, v| s.probe_space = v)
+    Some(step(
+        "probe-space",
+        simple,
+        settings,
+        &values,
+        |v| v.to_string(),
+        |s, v| s.probe_space = v,
+    ))
 }

@@ -113,7 +113,7 @@ impl Head {
                     None => fresh.push(at),
                 }
             }
-            merged.append_clique(other, clique, range.start, &fresh)?;
+            merged.append_clique(other, clique, range.start, &fresh);
             report.added.extend(fresh.iter().map(|&at| other.classes[at].name.clone()));
         }
         merged.merge_pooled(other, ancestor)?;
@@ -173,15 +173,9 @@ impl Head {
     }
 
     /// Appends the classes of `fresh` as a phase, with their rows of the phase's probes.
-    fn append_clique(
-        &mut self,
-        other: &Self,
-        clique: &Clique,
-        first: usize,
-        fresh: &[usize],
-    ) -> Result<()> {
+    fn append_clique(&mut self, other: &Self, clique: &Clique, first: usize, fresh: &[usize]) {
         if fresh.is_empty() {
-            return Ok(());
+            return;
         }
         let rows: Vec<usize> = fresh.iter().map(|at| at - first).collect();
         let select = |blocks: &Option<Vec<Matrix>>| {
@@ -193,7 +187,6 @@ impl Head {
             residual: select(&clique.residual),
         });
         self.classes.extend(fresh.iter().map(|&at| other.classes[at].clone()));
-        Ok(())
     }
 
     fn merge_pooled(&mut self, other: &Self, ancestor: Option<&Self>) -> Result<()> {

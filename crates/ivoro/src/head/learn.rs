@@ -86,9 +86,10 @@ impl Head {
             (false, false) => 0..1,
         };
         let layers = used.map(|layer| (phase.layers()[layer].clone(), phase.dim(layer)));
-        let probe_dims = match self.variant.divide && self.variant.lift {
-            true => self.points(phase, Stage::Transformed)?.dims(),
-            false => points.dims(),
+        let probe_dims = if self.variant.divide && self.variant.lift {
+            self.points(phase, Stage::Transformed)?.dims()
+        } else {
+            points.dims()
         };
         Ok(Frame {
             layers: layers.collect(),

@@ -1,10 +1,12 @@
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::cholesky::llt::factor::{cholesky_in_place, cholesky_in_place_scratch};
+use faer::linalg::cholesky::llt::factor::{
+    LltRegularization, cholesky_in_place, cholesky_in_place_scratch,
+};
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_upper_triangular_in_place,
 };
-use faer::{Accum, MatMut, MatRef, Par};
+use faer::{Accum, MatMut, MatRef, Par, Spec};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -151,7 +153,7 @@ impl Symmetric {
                 .map_err(|()| Error::NotPositiveDefinite { what, ridge })?;
             let current = &*current;
             rest.par_iter_mut().enumerate().for_each(|(below, tile)| {
-                factor_below(index, current, index + 1 + below, tile, self.dim)
+                factor_below(index, current, index + 1 + below, tile, self.dim);
             });
         }
         Ok(Factor { dim: self.dim, tiles: self.tiles })
@@ -177,10 +179,16 @@ fn factor_diagonal(index: usize, tile: &mut [f64]) -> Result<(), ()> {
     // the factorisation wants columns that are contiguous; the tile is symmetric, so copy it out
     let mut square = faer::Mat::from_fn(rows, rows, |row, col| diagonal[(row, col)]);
     let mut memory =
-        MemBuffer::new(cholesky_in_place_scratch::<f64>(rows, Par::Seq, Default::default()));
+        MemBuffer::new(cholesky_in_place_scratch::<f64>(rows, Par::Seq, Spec::default()));
     let stack = MemStack::new(&mut memory);
-    cholesky_in_place(square.as_mut(), Default::default(), Par::Seq, stack, Default::default())
-        .map_err(|_| ())?;
+    cholesky_in_place(
+        square.as_mut(),
+        LltRegularization::default(),
+        Par::Seq,
+        stack,
+        Spec::default(),
+    )
+    .map_err(|_| ())?;
     for row in 0..rows {
         for col in 0..rows {
             diagonal[(row, col)] = if col <= row { square[(row, col)] } else { 0.0 };

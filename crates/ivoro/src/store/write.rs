@@ -114,12 +114,11 @@ fn tensors(model: &Model) -> BTreeMap<String, Tensor> {
         tensors.insert(format!("sums.{block}"), Tensor::integers(vec![known.len(), dim], values));
         let halves = sums().flat_map(|s| [s.squares as i64, (s.squares >> 64) as i64]);
         tensors.insert(format!("squares.{block}"), Tensor::integers(vec![known.len(), 2], halves));
-        let second: Vec<&SecondMoments> = match parts.pooled {
-            Some(pooled) => vec![&pooled[block]],
-            None => {
-                let second = known.iter().filter_map(|class| class.statistics.second.as_ref());
-                second.map(|second| &second[block]).collect()
-            }
+        let second: Vec<&SecondMoments> = if let Some(pooled) = parts.pooled {
+            vec![&pooled[block]]
+        } else {
+            let second = known.iter().filter_map(|class| class.statistics.second.as_ref());
+            second.map(|second| &second[block]).collect()
         };
         if let Some(first) = second.first() {
             let shape = vec![second.len(), first.bytes() / 8];
