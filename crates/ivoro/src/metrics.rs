@@ -9,7 +9,8 @@ pub fn average(accuracies: &[f64]) -> f64 {
     accuracies.iter().sum::<f64>() / accuracies.len().max(1) as f64
 }
 
-/// Average forgetting as PASS reports it after phase i: Σ_{j≤i} (max_{r≤i} a[r][j] − a[i][j]) / i.
+/// Average forgetting as PASS reports it after phase i:
+/// `Σ_{j≤i} (max_{r≤i} a[r][j] − a[i][j]) / i`.
 pub fn forgetting_pass(matrix: &AccuracyMatrix, phase: usize) -> f64 {
     if phase == 0 {
         return 0.0;
