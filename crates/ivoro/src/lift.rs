@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::linalg;
 use crate::matrix::Matrix;
+use crate::random::mix;
 
 /// A seeded random projection followed by a rectifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,19 +83,11 @@ impl Lift {
 fn normal_pair(seed: u64, pair: u64) -> [f64; 2] {
     // 53 bits fill a double; the first is kept off zero for the logarithm
     let unit = 1.0 / (1_u64 << 53) as f64;
-    let first = ((word(seed, 2 * pair) >> 11) + 1) as f64 * unit;
-    let second = (word(seed, 2 * pair + 1) >> 11) as f64 * unit;
+    let first = ((mix(seed, 2 * pair) >> 11) + 1) as f64 * unit;
+    let second = (mix(seed, 2 * pair + 1) >> 11) as f64 * unit;
     let radius = (-2.0 * first.ln()).sqrt();
     let (sine, cosine) = (TAU * second).sin_cos();
     [radius * cosine, radius * sine]
-}
-
-/// Word `at` of the `splitmix64` stream (Steele, Lea and Flood 2014) that starts at `seed`.
-fn word(seed: u64, at: u64) -> u64 {
-    let state = seed.wrapping_add(at.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]
@@ -105,7 +98,7 @@ mod tests {
     fn the_stream_is_splitmix64() {
         // first two outputs of the reference generator for seed 1234567
         let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973];
-        assert_eq!([word(1_234_567, 0), word(1_234_567, 1)], expected);
+        assert_eq!([mix(1_234_567, 0), mix(1_234_567, 1)], expected);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt;
 use super::{FeatureFile, Set, malformed};
 use crate::error::{Error, Result};
 use crate::features::{Features, Split};
+use crate::random::mix;
 
 /// Who decided which samples are for testing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,7 +91,7 @@ fn hold_out(features: &Features, fraction: f64, seed: u64) -> Result<Split> {
             return Err(Error::EmptyClass { class: features.classes()[class].clone(), split });
         }
         let held = ((rows.len() as f64 * fraction).round() as usize).clamp(1, rows.len() - 1);
-        shuffle(&mut rows, seed ^ mix(class as u64));
+        shuffle(&mut rows, seed ^ mix(0, class as u64));
         test.extend_from_slice(&rows[..held]);
         train.extend_from_slice(&rows[held..]);
     }
@@ -102,17 +103,10 @@ fn hold_out(features: &Features, fraction: f64, seed: u64) -> Result<Split> {
 /// Fisher and Yates with `SplitMix64`: the same on every machine.
 fn shuffle(rows: &mut [usize], seed: u64) {
     for (step, last) in (1..rows.len()).rev().enumerate() {
-        let random = mix(seed.wrapping_add(step as u64));
+        let random = mix(0, seed.wrapping_add(step as u64));
         let pick = (u128::from(random) * (last as u128 + 1)) >> 64;
         rows.swap(last, pick as usize);
     }
-}
-
-fn mix(value: u64) -> u64 {
-    let value = value.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

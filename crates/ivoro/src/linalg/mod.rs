@@ -6,6 +6,6 @@
 mod product;
 mod symmetric;
 
-pub use product::{fill_products, times_transposed, times_transposed_alike, transposed_times};
+pub use product::{fill_products, times_transposed, times_transposed_alike};
 pub(crate) use symmetric::tile_rows;
 pub use symmetric::{Factor, Symmetric};

@@ -49,24 +49,3 @@ pub fn fill_products(a: &Matrix, b: &Matrix, out: &mut Matrix) {
         matmul(out, Accum::Replace, left, right, 1.0, Par::Seq);
     });
 }
-
-/// `aᵀ · b`, summed over the rows in chunks of a fixed size and in their order.
-///
-/// # Panics
-/// If the two do not have the same number of rows.
-pub fn transposed_times(a: &Matrix, b: &Matrix) -> Matrix {
-    assert_eq!(a.rows(), b.rows(), "rows of a transposed product");
-    let mut out = Matrix::zeros(a.cols(), b.cols());
-    if out.as_slice().is_empty() {
-        return out;
-    }
-    let cols = b.cols();
-    let tile = a.cols().div_ceil(8).max(16);
-    out.as_mut_slice().par_chunks_mut(tile * cols).enumerate().for_each(|(index, out)| {
-        let rows = out.len() / cols;
-        let left = a.view().subcols(index * tile, rows).transpose();
-        let out = MatMut::from_row_major_slice_mut(out, rows, cols);
-        matmul(out, Accum::Replace, left, b.view(), 1.0, Par::Seq);
-    });
-    out
-}
