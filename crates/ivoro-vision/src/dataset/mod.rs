@@ -1,0 +1,73 @@
+//! Data sets of images as people have them, read as one type.
+//!
+//! [`Dataset::open`] knows the layout by what lies there. Sets that come as arrays are held in
+//! memory; sets that come as image files are lists of paths, and [`Split::read`] decodes the rows
+//! asked for on all cores.
+
+mod picture;
+mod split;
+
+use std::path::{Path, PathBuf};
+
+pub use picture::{Fit, How, Shape, collect_images, decode};
+pub use split::{Broken, Images, Split};
+
+use crate::error::{Error, Result};
+
+/// Images with labels, divided into a train and a test part.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    /// A short name: that of a known set, or of the folder or file.
+    pub name: String,
+    /// Which layout was recognised, in words.
+    pub layout: String,
+    /// Class names; a label is an index into them.
+    pub classes: Vec<String>,
+    /// What is learned from.
+    pub train: Split,
+    /// What is asked about.
+    pub test: Split,
+    /// Files in class folders that are no images, left out under [`Broken::Skip`].
+    pub left_out: Vec<PathBuf>,
+}
+
+/// How to open a data set, beyond what it says of itself.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// The share of each class that becomes the test part of a `class/*` folder.
+    pub test_share: f64,
+    /// The seed of that division.
+    pub seed: u64,
+    /// What to do about a file in a class folder that is no image.
+    pub broken: Broken,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { test_share: 0.2, seed: 0, broken: Broken::Fail }
+    }
+}
+
+impl Dataset {
+    /// Opens the data set at `path`, a folder, an archive or an array file.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let _ = options;
+        Err(Error::UnknownLayout { path: path.to_owned(), looked_for: "nothing yet".to_owned() })
+    }
+
+    /// A name for exactly these images and labels, 64 hexadecimal digits.
+    ///
+    /// It is the BLAKE3 hash of the class names and of both parts: shape, labels and pixels of
+    /// sets in memory; labels, paths below the set's folder and file contents of sets of files.
+    /// Where the set lies on the disk does not matter.
+    pub fn identity(&self) -> Result<String> {
+        let mut hasher = blake3::Hasher::new();
+        split::hash_count(&mut hasher, self.classes.len());
+        for class in &self.classes {
+            split::hash_bytes(&mut hasher, class.as_bytes());
+        }
+        self.train.hash(&mut hasher)?;
+        self.test.hash(&mut hasher)?;
+        Ok(hasher.finalize().to_hex().to_string())
+    }
+}

@@ -1,0 +1,290 @@
+//! One image: decoded, converted to the channels asked for and brought to a shape.
+//!
+//! Where there is a choice, it is Pillow's: an alpha channel is dropped, grey is the weighted sum
+//! of ITU-R 601, and the orientation noted by a camera is not applied. Sixteen bits are rounded
+//! to eight. The bilinear filter widens when an image shrinks, as Pillow's and torchvision's
+//! (`antialias=True`) does.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use fast_image_resize::images::ImageRef;
+use fast_image_resize::{self as resize, FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use image::{DynamicImage, ImageDecoder, ImageReader};
+
+use crate::error::{Error, Result};
+
+/// The most pixels of a file that are decoded: enough for any camera, and far from a bomb.
+const MOST_PIXELS: u64 = 1 << 27;
+/// Decoders may take this much for themselves, besides the image.
+const DECODER_MEMORY: u64 = 1 << 30;
+/// The endings of image files.
+const ENDINGS: [&str; 7] = ["png", "jpg", "jpeg", "webp", "bmp", "tif", "tiff"];
+
+/// Height, width and channels (1 or 3) of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Rows.
+    pub height: usize,
+    /// Columns.
+    pub width: usize,
+    /// 1 for grey, 3 for red, green and blue.
+    pub channels: usize,
+}
+
+impl Shape {
+    /// The number of bytes of an image.
+    pub fn len(&self) -> usize {
+        self.height * self.width * self.channels
+    }
+
+    /// Whether an image has no pixel.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether there are pixels, not too many, of 1 or 3 channels.
+    pub(super) fn is_valid(self) -> bool {
+        let area = (self.height as u64).checked_mul(self.width as u64);
+        matches!(self.channels, 1 | 3) && area.is_some_and(|area| (1..=MOST_PIXELS).contains(&area))
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let colour = if self.channels == 1 { "grey" } else { "colour" };
+        write!(f, "{}×{} {colour}", self.width, self.height)
+    }
+}
+
+/// The shape that images are brought to, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fit {
+    /// The shape wanted.
+    pub shape: Shape,
+    /// How others are brought to it.
+    pub how: How,
+}
+
+/// How an image of another shape is brought to the one asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Not at all: another size or number of channels is an error.
+    Exact,
+    /// Both sides are scaled on their own; channels are converted.
+    Resize,
+    /// The shorter side is scaled to `resize`, then the centre is cut out; channels are converted.
+    ResizeThenCentreCrop {
+        /// The length of the shorter side, at least that of the sides asked for.
+        resize: usize,
+    },
+}
+
+impl Fit {
+    pub(super) fn check(&self) -> Result<()> {
+        let value = format!("{}×{}×{}", self.shape.height, self.shape.width, self.shape.channels);
+        if !self.shape.is_valid() {
+            let reason = "an image has at least one pixel, at most 2^27, and 1 or 3 channels";
+            return Err(Error::Setting { name: "shape", value, reason });
+        }
+        if let How::ResizeThenCentreCrop { resize } = self.how
+            && resize < self.shape.height.max(self.shape.width)
+        {
+            let (name, value) = ("resize", resize.to_string());
+            let reason = "the centre that is cut out can't be larger than the resized image";
+            return Err(Error::Setting { name, value, reason });
+        }
+        Ok(())
+    }
+}
+
+/// Pixels in the order height, width, channel.
+pub(super) struct Picture<'a> {
+    pub(super) shape: Shape,
+    pub(super) pixels: Cow<'a, [u8]>,
+}
+
+impl Picture<'_> {
+    /// Writes the picture, brought to the shape asked for, to `out`.
+    pub(super) fn fit(self, path: &Path, fit: Fit, out: &mut [u8]) -> Result<()> {
+        if self.shape == fit.shape {
+            out.copy_from_slice(&self.pixels);
+            return Ok(());
+        }
+        let (sides, how) = ((fit.shape.height, fit.shape.width), fit.how);
+        let fail = |error: &dyn fmt::Display| Error::broken(path, error);
+        match how {
+            How::Exact => {
+                let (expected, found) = (fit.shape, self.shape);
+                Err(Error::Mixed { path: path.to_owned(), expected, found })
+            }
+            How::Resize => {
+                let picture = self.with_channels(fit.shape.channels);
+                let resized = picture.resized(sides.0, sides.1).map_err(|e| fail(&e))?;
+                out.copy_from_slice(&resized.pixels);
+                Ok(())
+            }
+            How::ResizeThenCentreCrop { resize } => {
+                let picture = self.with_channels(fit.shape.channels);
+                let (height, width) = picture.shorter_side_to(resize);
+                let resized = picture.resized(height, width).map_err(|e| fail(&e))?;
+                resized.centre(fit.shape, out);
+                Ok(())
+            }
+        }
+    }
+
+    fn with_channels(self, channels: usize) -> Self {
+        let pixels: Vec<u8> = match (self.shape.channels, channels) {
+            (1, 3) => self.pixels.iter().flat_map(|&grey| [grey; 3]).collect(),
+            (3, 1) => self.pixels.as_chunks::<3>().0.iter().map(grey).collect(),
+            _ => return self,
+        };
+        Self { shape: Shape { channels, ..self.shape }, pixels: Cow::Owned(pixels) }
+    }
+
+    fn resized(
+        self,
+        height: usize,
+        width: usize,
+    ) -> std::result::Result<Self, resize::ResizeError> {
+        if (height, width) == (self.shape.height, self.shape.width) {
+            return Ok(self);
+        }
+        let pixel = if self.shape.channels == 1 { PixelType::U8 } else { PixelType::U8x3 };
+        let from =
+            ImageRef::new(self.shape.width as u32, self.shape.height as u32, &self.pixels, pixel)?;
+        let mut to = resize::images::Image::new(width as u32, height as u32, pixel);
+        let filter = ResizeAlg::Convolution(FilterType::Bilinear);
+        Resizer::new().resize(&from, &mut to, &ResizeOptions::new().resize_alg(filter))?;
+        let shape = Shape { height, width, ..self.shape };
+        Ok(Self { shape, pixels: Cow::Owned(to.into_vec()) })
+    }
+
+    /// The size with the shorter side at `side`, the other in proportion, rounded down.
+    fn shorter_side_to(&self, side: usize) -> (usize, usize) {
+        let Shape { height, width, .. } = self.shape;
+        if height <= width { (side, side * width / height) } else { (side * height / width, side) }
+    }
+
+    /// Cuts the centre out; a spare line goes to the side that `round` gives it in Python.
+    fn centre(&self, wanted: Shape, out: &mut [u8]) {
+        let half = |spare: usize| spare / 2 + usize::from(spare % 4 == 3);
+        let top = half(self.shape.height - wanted.height);
+        let left = half(self.shape.width - wanted.width) * wanted.channels;
+        let (line, from) = (wanted.width * wanted.channels, self.shape.width * wanted.channels);
+        for (at, out) in out.chunks_exact_mut(line).enumerate() {
+            let start = (top + at) * from + left;
+            out.copy_from_slice(&self.pixels[start..start + line]);
+        }
+    }
+}
+
+/// Brightness after ITU-R 601, in sixteen-bit fractions as Pillow has them.
+fn grey(&[red, green, blue]: &[u8; 3]) -> u8 {
+    ((u32::from(red) * 19595 + u32::from(green) * 38470 + u32::from(blue) * 7471 + 0x8000) >> 16)
+        as u8
+}
+
+/// Whether the name ends as that of an image file.
+pub(super) fn is_image_name(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+}
+
+/// Image files among `paths` and, with all subfolders, in the folders among them. Those of a
+/// folder are sorted by name; hidden files, and files in folders that are no images, are left
+/// out. A file named itself is taken as an image whatever its ending.
+pub fn collect_images(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut images = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            collect_below(path, &mut images)?;
+        } else if path.exists() {
+            images.push(path.clone());
+        } else {
+            let expected = "an image or a folder of images".to_owned();
+            return Err(Error::Missing { path: path.clone(), expected });
+        }
+    }
+    Ok(images)
+}
+
+fn collect_below(folder: &Path, images: &mut Vec<PathBuf>) -> Result<()> {
+    for path in listed(folder)? {
+        // A link to a folder above would never end.
+        if path.is_dir() && !path.is_symlink() {
+            collect_below(&path, images)?;
+        } else if is_image_name(&path) {
+            images.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// What lies in a folder, sorted by name, without what is hidden.
+pub(super) fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs_err::read_dir(folder)? {
+        let entry = entry?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// The image at `path`, brought to a shape: pixels in the order height, width, channel.
+pub fn decode(path: &Path, fit: Fit) -> Result<Vec<u8>> {
+    fit.check()?;
+    let mut out = vec![0; fit.shape.len()];
+    decode_into(path, fit, &mut out)?;
+    Ok(out)
+}
+
+pub(super) fn decode_into(path: &Path, fit: Fit, out: &mut [u8]) -> Result<()> {
+    load(path)?.fit(path, fit, out)
+}
+
+/// The shape of the image at `path`, from its header.
+pub(super) fn measure(path: &Path) -> Result<Shape> {
+    shape_of(path, &decoder(path)?)
+}
+
+fn decoder(path: &Path) -> Result<impl ImageDecoder> {
+    let file = BufReader::new(fs_err::File::open(path)?);
+    let mut reader = ImageReader::new(file).with_guessed_format()?;
+    let mut limits = image::Limits::default();
+    limits.max_alloc = Some(DECODER_MEMORY);
+    reader.limits(limits);
+    reader.into_decoder().map_err(|error| Error::broken(path, error))
+}
+
+fn shape_of(path: &Path, decoder: &impl ImageDecoder) -> Result<Shape> {
+    let (width, height) = decoder.dimensions();
+    let channels = if decoder.color_type().has_color() { 3 } else { 1 };
+    let shape = Shape { height: height as usize, width: width as usize, channels };
+    if shape.is_valid() {
+        return Ok(shape);
+    }
+    let (most, bytes) = (MOST_PIXELS * 3, u64::from(width) * u64::from(height) * 3);
+    let what = format!("an image of {width}×{height}");
+    Err(Error::TooLarge { path: path.to_owned(), what, bytes, most })
+}
+
+fn load(path: &Path) -> Result<Picture<'static>> {
+    let decoder = decoder(path)?;
+    let shape = shape_of(path, &decoder)?;
+    let image = DynamicImage::from_decoder(decoder).map_err(|error| Error::broken(path, error))?;
+    let pixels = match (image, shape.channels) {
+        (DynamicImage::ImageLuma8(image), _) => image.into_raw(),
+        (DynamicImage::ImageRgb8(image), _) => image.into_raw(),
+        // A grey image keeps its values: the crate's own conversion is exact between greys.
+        (image, 1) => image.into_luma8().into_raw(),
+        (image, _) => image.into_rgb8().into_raw(),
+    };
+    Ok(Picture { shape, pixels: Cow::Owned(pixels) })
+}

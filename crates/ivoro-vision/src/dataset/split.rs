@@ -1,0 +1,219 @@
+//! One part of a data set: labels, and images in memory or in files.
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::picture::{Fit, Picture, Shape, decode_into, measure};
+use crate::error::{Error, Result};
+
+/// Images with labels.
+#[derive(Clone, Debug)]
+pub struct Split {
+    labels: Vec<u32>,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// Pixels in the order row, height, width, channel.
+    Memory { shape: Shape, pixels: Vec<u8> },
+    /// Files below `root`, decoded when they are asked for.
+    Files { root: PathBuf, paths: Vec<PathBuf> },
+}
+
+/// What to do about an image that can't be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Broken {
+    /// Stop with an error that names it.
+    #[default]
+    Fail,
+    /// Leave it out and report it.
+    Skip,
+}
+
+/// Decoded images of one shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Images {
+    /// Height, width and channels of every image.
+    pub shape: Shape,
+    /// Pixels in the order image, height, width, channel.
+    pub pixels: Vec<u8>,
+    /// For each image here, its row in the split: those asked for, without the broken ones.
+    pub rows: Vec<usize>,
+    /// Rows left out under [`Broken::Skip`], each with a sentence that names file and reason.
+    pub broken: Vec<(usize, String)>,
+}
+
+impl Split {
+    /// Images in memory: `pixels` in the order row, height, width, channel, one label a row, each
+    /// below `classes`. `origin` is named in errors.
+    pub fn in_memory(
+        origin: &Path,
+        shape: Shape,
+        pixels: Vec<u8>,
+        labels: Vec<u32>,
+        classes: usize,
+    ) -> Result<Self> {
+        let images = if shape.is_valid() { pixels.len() / shape.len() } else { 0 };
+        if !shape.is_valid() || images * shape.len() != pixels.len() {
+            let what = format!("{} bytes of pixels are no images of {shape}", pixels.len());
+            return Err(Error::malformed(origin, what));
+        }
+        if images != labels.len() {
+            let path = origin.to_owned();
+            return Err(Error::LabelCount { path, labels: labels.len(), images });
+        }
+        if let Some(row) = labels.iter().position(|&label| label as usize >= classes) {
+            let (path, label) = (origin.to_owned(), i64::from(labels[row]));
+            return Err(Error::LabelRange { path, row, label, classes });
+        }
+        Ok(Self { labels, source: Source::Memory { shape, pixels } })
+    }
+
+    /// Images in files below `root`, one label a file.
+    pub(super) fn in_files(root: &Path, paths: Vec<PathBuf>, labels: Vec<u32>) -> Self {
+        Self { labels, source: Source::Files { root: root.to_owned(), paths } }
+    }
+
+    /// The number of images.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there is no image.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// The class of each image.
+    pub fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+
+    /// The shape that all images share; none for files, whose sizes are known one by one.
+    pub fn shape(&self) -> Option<Shape> {
+        match &self.source {
+            Source::Memory { shape, .. } => Some(*shape),
+            Source::Files { .. } => None,
+        }
+    }
+
+    /// All pixels in the order row, height, width, channel, if the images are in memory.
+    pub fn pixels(&self) -> Option<&[u8]> {
+        match &self.source {
+            Source::Memory { pixels, .. } => Some(pixels),
+            Source::Files { .. } => None,
+        }
+    }
+
+    /// The file of an image, if the images are in files.
+    pub fn path(&self, row: usize) -> Option<&Path> {
+        match &self.source {
+            Source::Memory { .. } => None,
+            Source::Files { paths, .. } => paths.get(row).map(PathBuf::as_path),
+        }
+    }
+
+    /// The shape of one image; of a file only the header is read.
+    pub fn measure(&self, row: usize) -> Result<Shape> {
+        self.check(row)?;
+        match &self.source {
+            Source::Memory { shape, .. } => Ok(*shape),
+            Source::Files { paths, .. } => measure(&paths[row]),
+        }
+    }
+
+    /// The images of `rows` in that order, brought to one shape. Files are decoded on all cores.
+    pub fn read(&self, rows: &[usize], fit: Fit, broken: Broken) -> Result<Images> {
+        fit.check()?;
+        rows.iter().try_for_each(|&row| self.check(row))?;
+        let length = fit.shape.len();
+        let mut pixels = vec![0; rows.len() * length];
+        let outcomes: Vec<Result<()>> = pixels
+            .par_chunks_exact_mut(length)
+            .zip(rows)
+            .map(|(out, &row)| self.read_one(row, fit, out))
+            .collect();
+        let mut images = Images { shape: fit.shape, pixels, rows: Vec::new(), broken: Vec::new() };
+        for (at, (outcome, &row)) in outcomes.into_iter().zip(rows).enumerate() {
+            match outcome {
+                Ok(()) => {
+                    let to = images.rows.len() * length;
+                    images.pixels.copy_within(at * length..(at + 1) * length, to);
+                    images.rows.push(row);
+                }
+                Err(error) if broken == Broken::Fail => return Err(error),
+                Err(error) => images.broken.push((row, error.to_string())),
+            }
+        }
+        images.pixels.truncate(images.rows.len() * length);
+        Ok(images)
+    }
+
+    fn read_one(&self, row: usize, fit: Fit, out: &mut [u8]) -> Result<()> {
+        match &self.source {
+            Source::Memory { shape, pixels } => {
+                let pixels = &pixels[row * shape.len()..(row + 1) * shape.len()];
+                let name = PathBuf::from(format!("row {row}"));
+                Picture { shape: *shape, pixels: pixels.into() }.fit(&name, fit, out)
+            }
+            Source::Files { paths, .. } => decode_into(&paths[row], fit, out),
+        }
+    }
+
+    fn check(&self, row: usize) -> Result<()> {
+        let rows = self.len();
+        if row < rows { Ok(()) } else { Err(Error::Row { row, rows }) }
+    }
+
+    /// Adds labels and images to the hash of a data set.
+    pub(super) fn hash(&self, hasher: &mut blake3::Hasher) -> Result<()> {
+        hash_count(hasher, self.len());
+        for label in &self.labels {
+            hasher.update(&label.to_le_bytes());
+        }
+        match &self.source {
+            Source::Memory { shape, pixels } => {
+                hasher.update(b"pixels");
+                for side in [shape.height, shape.width, shape.channels] {
+                    hash_count(hasher, side);
+                }
+                hasher.update_rayon(pixels);
+            }
+            Source::Files { root, paths } => {
+                hasher.update(b"files");
+                let contents: Vec<blake3::Hash> =
+                    paths.par_iter().map(|path| Ok(hash_file(path)?)).collect::<Result<_>>()?;
+                for (path, content) in paths.iter().zip(&contents) {
+                    hash_bytes(hasher, below(root, path).as_bytes());
+                    hasher.update(content.as_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The path below `root`, with `/` between its parts on every system.
+fn below(root: &Path, path: &Path) -> String {
+    let path = path.strip_prefix(root).unwrap_or(path);
+    let parts: Vec<_> = path.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+    parts.join("/")
+}
+
+fn hash_file(path: &Path) -> std::io::Result<blake3::Hash> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(fs_err::File::open(path)?)?;
+    Ok(hasher.finalize())
+}
+
+/// A length in front of what follows keeps two different sets from hashing the same bytes.
+pub(super) fn hash_count(hasher: &mut blake3::Hasher, count: usize) {
+    hasher.update(&(count as u64).to_le_bytes());
+}
+
+pub(super) fn hash_bytes(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    hash_count(hasher, bytes.len());
+    hasher.update(bytes);
+}

@@ -1,0 +1,146 @@
+//! Everything that can go wrong with images, one variant per thing a caller can act on.
+
+use std::path::{Path, PathBuf};
+
+use crate::dataset::Shape;
+
+/// A result with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong: lower case, what, which, expected, found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused a file operation; the message names the path.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+
+    /// The method or its files said no.
+    #[error(transparent)]
+    Method(#[from] ivoro::Error),
+
+    /// There is nothing at the path given.
+    #[error("{path}: there is no such file or folder; expected {expected}")]
+    Missing {
+        /// The path.
+        path: PathBuf,
+        /// What should be there.
+        expected: String,
+    },
+
+    /// A folder or file is no data set of a known layout.
+    #[error("{path}: no known data set; looked for {looked_for}")]
+    UnknownLayout {
+        /// The folder or file.
+        path: PathBuf,
+        /// Every layout that would have been read.
+        looked_for: String,
+    },
+
+    /// A file is not what its name or header says: truncated, forged, or of another kind.
+    #[error("{path}: {what}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What was expected and what was found.
+        what: String,
+    },
+
+    /// A file claims or unpacks to more than is read.
+    #[error("{path}: {what} takes {bytes} bytes, at most {most} are read")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Which part of it.
+        what: String,
+        /// How many bytes it would take.
+        bytes: u64,
+        /// The most that is read.
+        most: u64,
+    },
+
+    /// A label does not name a class.
+    #[error("{path}: image {row}: label {label} is outside 0..{classes}")]
+    LabelRange {
+        /// The file that holds the label.
+        path: PathBuf,
+        /// Which image, counted from 0.
+        row: usize,
+        /// The label found.
+        label: i64,
+        /// How many classes there are.
+        classes: usize,
+    },
+
+    /// There are not as many labels as images.
+    #[error("{path}: {labels} labels, expected one for each of {images} images")]
+    LabelCount {
+        /// The file that holds the labels.
+        path: PathBuf,
+        /// How many labels there are.
+        labels: usize,
+        /// How many images there are.
+        images: usize,
+    },
+
+    /// An image has another size or number of channels than the rest.
+    #[error("{path}: image of {found}, expected {expected}; images of mixed sizes need resizing")]
+    Mixed {
+        /// The image.
+        path: PathBuf,
+        /// The shape asked for.
+        expected: Shape,
+        /// The shape of the image.
+        found: Shape,
+    },
+
+    /// A class folder holds no image.
+    #[error("{path}: class folder without an image; expected at least {least}")]
+    EmptyClass {
+        /// The folder.
+        path: PathBuf,
+        /// How many images a class needs here.
+        least: usize,
+    },
+
+    /// A file that should be an image can't be decoded.
+    #[error("{path}: not a readable image: {reason}")]
+    BrokenImage {
+        /// The file.
+        path: PathBuf,
+        /// What the decoder said.
+        reason: String,
+    },
+
+    /// A row that the data set does not have was asked for.
+    #[error("row {row} was asked for, the split has {rows} images")]
+    Row {
+        /// The row, counted from 0.
+        row: usize,
+        /// How many there are.
+        rows: usize,
+    },
+
+    /// A setting is outside its range.
+    #[error("{name} = {value}: {reason}")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// The value given.
+        value: String,
+        /// Its range.
+        reason: &'static str,
+    },
+}
+
+impl Error {
+    /// [`Error::Malformed`], from what is at hand.
+    pub(crate) fn malformed(path: &Path, what: impl Into<String>) -> Self {
+        Self::Malformed { path: path.to_owned(), what: what.into() }
+    }
+
+    /// [`Error::BrokenImage`], from what is at hand.
+    pub(crate) fn broken(path: &Path, reason: impl ToString) -> Self {
+        Self::BrokenImage { path: path.to_owned(), reason: reason.to_string() }
+    }
+}

@@ -1,0 +1,6 @@
+//! From images to features.
+
+pub mod dataset;
+pub mod error;
+
+pub use error::{Error, Result};
