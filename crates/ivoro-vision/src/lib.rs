@@ -1,6 +1,9 @@
 //! From images to features.
 
 pub mod dataset;
+pub mod engine;
 pub mod error;
+pub mod network;
+pub mod train;
 
 pub use error::{Error, Result};

@@ -1,0 +1,119 @@
+//! Engines: what computes a network and its gradient.
+
+use ivoro::Matrix;
+use serde::{Deserialize, Serialize};
+
+use crate::dataset::Shape;
+use crate::error::Result;
+
+/// How pixels become the network's input: `(value / 255 − mean) / deviation`, per channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Normalisation {
+    /// Mean of each channel, between 0 and 1.
+    pub mean: Vec<f32>,
+    /// Standard deviation of each channel.
+    pub deviation: Vec<f32>,
+}
+
+impl Normalisation {
+    /// Factor and shift of each channel, so that the input is `value · factor + shift`.
+    pub fn affine(&self) -> Vec<(f32, f32)> {
+        let channels = self.mean.iter().zip(&self.deviation);
+        channels.map(|(mean, deviation)| (1.0 / (255.0 * deviation), -mean / deviation)).collect()
+    }
+
+    /// Mean and deviation of these pixels.
+    pub fn measure(pixels: &[u8], channels: usize) -> Self {
+        let mut sums = vec![(0u64, 0u64); channels];
+        for pixel in pixels.chunks_exact(channels) {
+            for (sum, &value) in sums.iter_mut().zip(pixel) {
+                sum.0 += u64::from(value);
+                sum.1 += u64::from(value) * u64::from(value);
+            }
+        }
+        let count = (pixels.len() / channels).max(1) as f64;
+        let moments = sums.iter().map(|&(first, second)| {
+            let mean = first as f64 / count / 255.0;
+            let variance = second as f64 / count / (255.0 * 255.0) - mean * mean;
+            (mean as f32, variance.max(1e-6).sqrt() as f32)
+        });
+        let (mean, deviation) = moments.unzip();
+        Self { mean, deviation }
+    }
+}
+
+/// A frozen network that turns images into features.
+pub trait Backbone: Send {
+    /// The layers that features can be taken from, the last one first, with their sizes.
+    fn layers(&self) -> &[(String, usize)];
+
+    /// The shape images must have, where the network fixes it.
+    fn shape(&self) -> Option<Shape>;
+
+    /// Features of images (`pixels` in NHWC order, each of `shape`): a matrix for each index into
+    /// [`layers`](Self::layers) asked for.
+    fn features(&mut self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>>;
+}
+
+/// What training goes on from: all that changes in a step.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct State {
+    /// Learned weights, in the order of the architecture's parameters.
+    pub learned: Vec<f32>,
+    /// Measured weights.
+    pub measured: Vec<f32>,
+    /// Adam's running mean of gradients, or the momentum.
+    pub first: Vec<f32>,
+    /// Adam's running mean of squared gradients.
+    pub second: Vec<f32>,
+    /// Running average of learned and of measured weights, if the recipe keeps one.
+    pub average: Option<(Vec<f32>, Vec<f32>)>,
+    /// Steps done.
+    pub steps: u64,
+}
+
+impl State {
+    /// The weights that are kept: the average where there is one.
+    pub fn result(&self) -> (&[f32], &[f32]) {
+        match &self.average {
+            Some((learned, measured)) => (learned, measured),
+            None => (&self.learned, &self.measured),
+        }
+    }
+}
+
+/// Images of one training step.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// Pixels in NHWC order, already augmented.
+    pub pixels: &'a [u8],
+    /// Their classes, 0 to the number of base classes.
+    pub labels: &'a [u32],
+}
+
+/// What was measured during training steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Sum of the loss over views.
+    pub loss: f64,
+    /// Views whose own output (class and rotation) was the largest.
+    pub correct: u64,
+    /// Views seen: images times rotations.
+    pub views: u64,
+}
+
+/// A network in training.
+pub trait Trainer {
+    /// One step at the learning rate `rate`: rotations, loss, gradient, change of the weights.
+    fn step(&mut self, batch: Batch<'_>, rate: f32) -> Result<()>;
+
+    /// What the steps since the last call measured.
+    fn tally(&mut self) -> Result<Tally>;
+
+    /// A copy of all that changes in a step.
+    fn state(&mut self) -> Result<State>;
+
+    /// The outputs for images as they are, with running statistics, from the weights that
+    /// [`State::result`] would keep.
+    fn outputs(&mut self, pixels: &[u8]) -> Result<Matrix>;
+}

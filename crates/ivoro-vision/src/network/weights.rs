@@ -1,0 +1,274 @@
+//! A network's weights: one flat vector in the order of the architecture's parameters, and the
+//! safetensors file it is kept in.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use half::f16;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+
+use super::architecture::{Architecture, Parameter, Role, Stem};
+use crate::error::{Error, Result};
+
+/// The weights of one network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weights {
+    /// What they are the weights of.
+    pub architecture: Architecture,
+    /// The learned ones, one after the other.
+    pub learned: Vec<f32>,
+    /// The measured ones (running means and variances), one after the other.
+    pub measured: Vec<f32>,
+    /// What is known of how they came to be: recipe, data set, results.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// How a file stores each number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// 16 bits: half the size, for networks that are no longer trained.
+    Half,
+    /// 32 bits.
+    Full,
+}
+
+/// Metadata key under which the architecture stands, as JSON.
+const ARCHITECTURE: &str = "architecture";
+/// A header larger than this is no network's.
+const MOST_BYTES: u64 = 4 << 30;
+
+impl Weights {
+    /// Random weights to begin training with: kernels as He et al. propose (normal, by the number
+    /// of outputs a value reaches), linear layers uniform, normalisations neutral.
+    pub fn random(architecture: Architecture, seed: u64) -> Self {
+        let mut learned = Vec::new();
+        let mut measured = Vec::new();
+        for (index, parameter) in architecture.parameters().iter().enumerate() {
+            let stream = ivoro::random::mix(seed, index as u64);
+            let values = begin(parameter, stream);
+            let list = if parameter.is_learned() { &mut learned } else { &mut measured };
+            list.extend(values);
+        }
+        Self { architecture, learned, measured, metadata: BTreeMap::new() }
+    }
+
+    /// Each parameter with its values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Parameter, &[f32])> {
+        let (mut learned, mut measured) = (&self.learned[..], &self.measured[..]);
+        self.architecture.parameters().into_iter().map(move |parameter| {
+            let rest = if parameter.is_learned() { &mut learned } else { &mut measured };
+            let (values, later) = rest.split_at(parameter.len());
+            *rest = later;
+            (parameter, values)
+        })
+    }
+
+    /// The values of the parameter called `name`.
+    pub fn get(&self, name: &str) -> Option<&[f32]> {
+        self.iter().find(|(parameter, _)| parameter.name == name).map(|(_, values)| values)
+    }
+
+    /// Reads a file of ours or of torchvision's. `outputs` and `embedding` follow from the shapes
+    /// in the file; a file without a classifier gets none.
+    pub fn read(path: &Path) -> Result<Self> {
+        let size = fs_err::metadata(path)?.len();
+        if size > MOST_BYTES {
+            return Err(Error::malformed(path, format!("{size} bytes are more than any network has")));
+        }
+        let bytes = fs_err::read(path)?;
+        Self::from_bytes(path, &bytes)
+    }
+
+    /// Reads the content of a file; `path` names it in errors.
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
+        let broken = |error: safetensors::SafeTensorError| Error::malformed(path, error.to_string());
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(broken)?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(broken)?;
+        let mut found = BTreeMap::new();
+        for (name, view) in tensors.iter() {
+            found.insert(our_name(name).into_owned(), view);
+        }
+        let mut metadata: BTreeMap<String, String> =
+            header.metadata().clone().unwrap_or_default().into_iter().collect();
+        let architecture = match metadata.remove(ARCHITECTURE) {
+            Some(text) => serde_json::from_str(&text).map_err(|error| {
+                Error::malformed(path, format!("its architecture can't be read: {error}"))
+            })?,
+            None => recognise(path, &found)?,
+        };
+        let (mut learned, mut measured) = (Vec::new(), Vec::new());
+        for parameter in architecture_parameters(path, &architecture)? {
+            let values = take(path, &found, &parameter)?;
+            let list = if parameter.is_learned() { &mut learned } else { &mut measured };
+            list.extend(values);
+        }
+        Ok(Self { architecture, learned, measured, metadata })
+    }
+
+    /// Writes the file in one step.
+    pub fn write(&self, path: &Path, precision: Precision) -> Result<()> {
+        let bytes = self.to_bytes(path, precision)?;
+        ivoro::atomic::write_atomically(path, |file| {
+            std::io::Write::write_all(file, &bytes)?;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn to_bytes(&self, path: &Path, precision: Precision) -> Result<Vec<u8>> {
+        let mut stored = Vec::new();
+        for (parameter, values) in self.iter() {
+            // A variance below the smallest 16-bit number would be read back as zero.
+            let full = precision == Precision::Full || parameter.role == Role::Variance;
+            let (kind, data): (_, Vec<u8>) = if full {
+                (Dtype::F32, values.iter().flat_map(|value| value.to_le_bytes()).collect())
+            } else {
+                let halves = values.iter().map(|&value| f16::from_f32(value));
+                (Dtype::F16, halves.flat_map(f16::to_le_bytes).collect())
+            };
+            stored.push((parameter, kind, data));
+        }
+        let views: Result<Vec<_>> = stored
+            .iter()
+            .map(|(parameter, kind, data)| {
+                let view = TensorView::new(*kind, parameter.shape.clone(), data)
+                    .map_err(|error| Error::malformed(path, error.to_string()))?;
+                Ok((parameter.name.clone(), view))
+            })
+            .collect();
+        let mut metadata = self.metadata.clone();
+        let architecture = serde_json::to_string(&self.architecture)
+            .map_err(|error| Error::malformed(path, error.to_string()))?;
+        metadata.insert(ARCHITECTURE.to_owned(), architecture);
+        safetensors::serialize(views?, Some(metadata.into_iter().collect()))
+            .map_err(|error| Error::malformed(path, error.to_string()))
+    }
+}
+
+/// A hash of a weights file's content, for the metadata of what is made with it.
+pub fn fingerprint(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}
+
+fn begin(parameter: &Parameter, stream: u64) -> Vec<f32> {
+    let count = parameter.len();
+    match parameter.role {
+        Role::Kernel => {
+            let fan_out = parameter.shape[0] * parameter.shape[2] * parameter.shape[3];
+            let deviation = (2.0 / fan_out as f64).sqrt();
+            (0..count).map(|at| (deviation * normal(stream, at as u64)) as f32).collect()
+        }
+        Role::Linear => {
+            let bound = 1.0 / (parameter.shape[1] as f64).sqrt();
+            let draw = |at| bound * (2.0 * ivoro::random::unit(stream, at) - 1.0);
+            (0..count).map(|at| draw(at as u64) as f32).collect()
+        }
+        Role::Scale | Role::Variance => vec![1.0; count],
+        Role::Shift | Role::Bias | Role::Mean => vec![0.0; count],
+    }
+}
+
+/// The `index`-th standard normal number of a stream (Box and Muller).
+fn normal(stream: u64, index: u64) -> f64 {
+    let radius = (-2.0 * (1.0 - ivoro::random::unit(stream, 2 * index)).ln()).sqrt();
+    radius * (std::f64::consts::TAU * ivoro::random::unit(stream, 2 * index + 1)).cos()
+}
+
+/// Other projects' names for the same layers.
+fn our_name(name: &str) -> Cow<'_, str> {
+    let name = name.strip_prefix("module.").unwrap_or(name);
+    if let Some(rest) = name.strip_prefix("stem.0.") {
+        return format!("conv1.{rest}").into();
+    }
+    if let Some(rest) = name.strip_prefix("stem.1.") {
+        return format!("bn1.{rest}").into();
+    }
+    if name.contains(".down.") {
+        return name.replace(".down.", ".downsample.").into();
+    }
+    name.into()
+}
+
+type Found<'a> = BTreeMap<String, TensorView<'a>>;
+
+/// Which residual network a file without our metadata holds.
+fn recognise(path: &Path, found: &Found) -> Result<Architecture> {
+    let shape = |name: &str| found.get(name).map(TensorView::shape);
+    let stem_shape = shape("conv1.weight").ok_or_else(|| {
+        let names: Vec<&str> = found.keys().take(3).map(String::as_str).collect();
+        let what = format!(
+            "no residual network: \"conv1.weight\" is missing; it begins with {}",
+            names.join(", ")
+        );
+        Error::malformed(path, what)
+    })?;
+    let stem = match stem_shape {
+        [_, _, 3, 3] => Stem::Small,
+        [_, _, 7, 7] => Stem::Large,
+        other => {
+            let what = format!("\"conv1.weight\" is {other:?}; expected a 3×3 or 7×7 kernel");
+            return Err(Error::malformed(path, what));
+        }
+    };
+    let channels = stem_shape[1];
+    let mut widths = Vec::new();
+    while let Some(shape) = shape(&format!("layer{}.0.conv1.weight", widths.len() + 1)) {
+        widths.push(shape.first().copied().unwrap_or(0));
+    }
+    let depth = (0..).take_while(|at| shape(&format!("layer1.{at}.conv1.weight")).is_some()).count();
+    let embedding = shape("embedding.weight").and_then(|shape| shape.first().copied());
+    let outputs = shape("fc.weight").and_then(|shape| shape.first().copied()).unwrap_or(0);
+    let halve_first = shape("layer1.0.downsample.0.weight").is_some();
+    Ok(Architecture { channels, stem, widths, depth, halve_first, embedding, outputs })
+}
+
+/// The parameters of an architecture that came from a file, its sizes checked first.
+fn architecture_parameters(path: &Path, architecture: &Architecture) -> Result<Vec<Parameter>> {
+    let Architecture { channels, widths, depth, embedding, outputs, .. } = architecture;
+    let sizes = widths.iter().chain(embedding).chain([channels, depth]);
+    let sensible = |&size: &usize| (1..=1 << 16).contains(&size);
+    let fine = sizes.clone().all(sensible) && !widths.is_empty() && *outputs <= 1 << 24;
+    if !fine || widths.len() > 16 || *depth > 256 {
+        let what = format!("its architecture has senseless sizes: {architecture:?}");
+        return Err(Error::malformed(path, what));
+    }
+    Ok(architecture.parameters())
+}
+
+fn take(path: &Path, found: &Found, parameter: &Parameter) -> Result<Vec<f32>> {
+    if parameter.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Parameter { name, shape, .. } = parameter;
+    let Some(view) = found.get(name) else {
+        let what = format!("weights of another architecture: \"{name}\" {shape:?} is missing");
+        return Err(Error::malformed(path, what));
+    };
+    if view.shape() != shape {
+        let what = format!(
+            "weights of another architecture: \"{name}\" is {:?}, expected {shape:?}",
+            view.shape()
+        );
+        return Err(Error::malformed(path, what));
+    }
+    let data = view.data();
+    let values: Vec<f32> = match view.dtype() {
+        Dtype::F32 => data.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
+        Dtype::F16 => {
+            data.as_chunks::<2>().0.iter().map(|&b| f16::from_le_bytes(b).to_f32()).collect()
+        }
+        Dtype::BF16 => {
+            let numbers = data.as_chunks::<2>().0.iter();
+            numbers.map(|&b| half::bf16::from_le_bytes(b).to_f32()).collect()
+        }
+        other => {
+            let what = format!("\"{name}\" is stored as {other:?}; expected F32, F16 or BF16");
+            return Err(Error::malformed(path, what));
+        }
+    };
+    match values.iter().find(|value| !value.is_finite()) {
+        Some(value) => Err(Error::malformed(path, format!("\"{name}\" contains {value}"))),
+        None => Ok(values),
+    }
+}
