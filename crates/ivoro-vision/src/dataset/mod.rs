@@ -4,12 +4,14 @@
 //! memory; sets that come as image files are lists of paths, and [`Split::read`] decodes the rows
 //! asked for on all cores.
 
+mod listing;
 mod picture;
 mod split;
 
 use std::path::{Path, PathBuf};
 
-pub use picture::{Fit, How, Shape, collect_images, decode};
+pub use listing::collect_images;
+pub use picture::{Fit, How, Shape, decode};
 pub use split::{Broken, Images, Split};
 
 use crate::error::{Error, Result};

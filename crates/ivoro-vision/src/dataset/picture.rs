@@ -10,8 +10,8 @@ use std::fmt;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use fast_image_resize::images::ImageRef;
-use fast_image_resize::{self as resize, FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{Image, ImageRef};
+use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use image::{DynamicImage, ImageDecoder, ImageReader};
 
 use crate::error::{Error, Result};
@@ -20,8 +20,6 @@ use crate::error::{Error, Result};
 const MOST_PIXELS: u64 = 1 << 27;
 /// Decoders may take this much for themselves, besides the image.
 const DECODER_MEMORY: u64 = 1 << 30;
-/// The endings of image files.
-const ENDINGS: [&str; 7] = ["png", "jpg", "jpeg", "webp", "bmp", "tif", "tiff"];
 
 /// Height, width and channels (1 or 3) of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,31 +107,31 @@ pub(super) struct Picture<'a> {
 impl Picture<'_> {
     /// Writes the picture, brought to the shape asked for, to `out`.
     pub(super) fn fit(self, path: &Path, fit: Fit, out: &mut [u8]) -> Result<()> {
-        if self.shape == fit.shape {
+        if self.shape == fit.shape && !matches!(fit.how, How::ResizeThenCentreCrop { .. }) {
             out.copy_from_slice(&self.pixels);
             return Ok(());
         }
-        let (sides, how) = ((fit.shape.height, fit.shape.width), fit.how);
-        let fail = |error: &dyn fmt::Display| Error::broken(path, error);
-        match how {
+        let Shape { height, width, channels } = fit.shape;
+        match fit.how {
             How::Exact => {
                 let (expected, found) = (fit.shape, self.shape);
-                Err(Error::Mixed { path: path.to_owned(), expected, found })
+                return Err(Error::Mixed { path: path.to_owned(), expected, found });
             }
             How::Resize => {
-                let picture = self.with_channels(fit.shape.channels);
-                let resized = picture.resized(sides.0, sides.1).map_err(|e| fail(&e))?;
+                let resized = self.with_channels(channels).resized(path, height, width)?;
                 out.copy_from_slice(&resized.pixels);
-                Ok(())
             }
             How::ResizeThenCentreCrop { resize } => {
-                let picture = self.with_channels(fit.shape.channels);
-                let (height, width) = picture.shorter_side_to(resize);
-                let resized = picture.resized(height, width).map_err(|e| fail(&e))?;
+                let (height, width) = self.shorter_side_to(resize);
+                if !(Shape { height, width, channels }).is_valid() {
+                    let reason = format!("its longer side would be {}", height.max(width));
+                    return Err(Error::broken(path, reason));
+                }
+                let resized = self.with_channels(channels).resized(path, height, width)?;
                 resized.centre(fit.shape, out);
-                Ok(())
             }
         }
+        Ok(())
     }
 
     fn with_channels(self, channels: usize) -> Self {
@@ -145,21 +143,19 @@ impl Picture<'_> {
         Self { shape: Shape { channels, ..self.shape }, pixels: Cow::Owned(pixels) }
     }
 
-    fn resized(
-        self,
-        height: usize,
-        width: usize,
-    ) -> std::result::Result<Self, resize::ResizeError> {
+    fn resized(self, path: &Path, height: usize, width: usize) -> Result<Self> {
         if (height, width) == (self.shape.height, self.shape.width) {
             return Ok(self);
         }
-        let pixel = if self.shape.channels == 1 { PixelType::U8 } else { PixelType::U8x3 };
-        let from =
-            ImageRef::new(self.shape.width as u32, self.shape.height as u32, &self.pixels, pixel)?;
-        let mut to = resize::images::Image::new(width as u32, height as u32, pixel);
-        let filter = ResizeAlg::Convolution(FilterType::Bilinear);
-        Resizer::new().resize(&from, &mut to, &ResizeOptions::new().resize_alg(filter))?;
-        let shape = Shape { height, width, ..self.shape };
+        let refuse = |error: &dyn fmt::Display| Error::broken(path, error);
+        let Shape { height: rows, width: columns, channels } = self.shape;
+        let pixel = if channels == 1 { PixelType::U8 } else { PixelType::U8x3 };
+        let from = ImageRef::new(columns as u32, rows as u32, &self.pixels, pixel);
+        let from = from.map_err(|error| refuse(&error))?;
+        let mut to = Image::new(width as u32, height as u32, pixel);
+        let filter = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Bilinear));
+        Resizer::new().resize(&from, &mut to, &filter).map_err(|error| refuse(&error))?;
+        let shape = Shape { height, width, channels };
         Ok(Self { shape, pixels: Cow::Owned(to.into_vec()) })
     }
 
@@ -186,55 +182,6 @@ impl Picture<'_> {
 fn grey(&[red, green, blue]: &[u8; 3]) -> u8 {
     ((u32::from(red) * 19595 + u32::from(green) * 38470 + u32::from(blue) * 7471 + 0x8000) >> 16)
         as u8
-}
-
-/// Whether the name ends as that of an image file.
-pub(super) fn is_image_name(path: &Path) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    ending.is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
-}
-
-/// Image files among `paths` and, with all subfolders, in the folders among them. Those of a
-/// folder are sorted by name; hidden files, and files in folders that are no images, are left
-/// out. A file named itself is taken as an image whatever its ending.
-pub fn collect_images(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut images = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            collect_below(path, &mut images)?;
-        } else if path.exists() {
-            images.push(path.clone());
-        } else {
-            let expected = "an image or a folder of images".to_owned();
-            return Err(Error::Missing { path: path.clone(), expected });
-        }
-    }
-    Ok(images)
-}
-
-fn collect_below(folder: &Path, images: &mut Vec<PathBuf>) -> Result<()> {
-    for path in listed(folder)? {
-        // A link to a folder above would never end.
-        if path.is_dir() && !path.is_symlink() {
-            collect_below(&path, images)?;
-        } else if is_image_name(&path) {
-            images.push(path);
-        }
-    }
-    Ok(())
-}
-
-/// What lies in a folder, sorted by name, without what is hidden.
-pub(super) fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for entry in fs_err::read_dir(folder)? {
-        let entry = entry?;
-        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
-            paths.push(entry.path());
-        }
-    }
-    paths.sort();
-    Ok(paths)
 }
 
 /// The image at `path`, brought to a shape: pixels in the order height, width, channel.

@@ -17,7 +17,7 @@ pub struct Split {
 #[derive(Clone, Debug)]
 enum Source {
     /// Pixels in the order row, height, width, channel.
-    Memory { shape: Shape, pixels: Vec<u8> },
+    Memory { origin: PathBuf, shape: Shape, pixels: Vec<u8> },
     /// Files below `root`, decoded when they are asked for.
     Files { root: PathBuf, paths: Vec<PathBuf> },
 }
@@ -68,7 +68,8 @@ impl Split {
             let (path, label) = (origin.to_owned(), i64::from(labels[row]));
             return Err(Error::LabelRange { path, row, label, classes });
         }
-        Ok(Self { labels, source: Source::Memory { shape, pixels } })
+        let origin = origin.to_owned();
+        Ok(Self { labels, source: Source::Memory { origin, shape, pixels } })
     }
 
     /// Images in files below `root`, one label a file.
@@ -140,7 +141,9 @@ impl Split {
             match outcome {
                 Ok(()) => {
                     let to = images.rows.len() * length;
-                    images.pixels.copy_within(at * length..(at + 1) * length, to);
+                    if to != at * length {
+                        images.pixels.copy_within(at * length..(at + 1) * length, to);
+                    }
                     images.rows.push(row);
                 }
                 Err(error) if broken == Broken::Fail => return Err(error),
@@ -153,10 +156,9 @@ impl Split {
 
     fn read_one(&self, row: usize, fit: Fit, out: &mut [u8]) -> Result<()> {
         match &self.source {
-            Source::Memory { shape, pixels } => {
+            Source::Memory { origin, shape, pixels } => {
                 let pixels = &pixels[row * shape.len()..(row + 1) * shape.len()];
-                let name = PathBuf::from(format!("row {row}"));
-                Picture { shape: *shape, pixels: pixels.into() }.fit(&name, fit, out)
+                Picture { shape: *shape, pixels: pixels.into() }.fit(origin, fit, out)
             }
             Source::Files { paths, .. } => decode_into(&paths[row], fit, out),
         }
@@ -174,7 +176,7 @@ impl Split {
             hasher.update(&label.to_le_bytes());
         }
         match &self.source {
-            Source::Memory { shape, pixels } => {
+            Source::Memory { shape, pixels, .. } => {
                 hasher.update(b"pixels");
                 for side in [shape.height, shape.width, shape.channels] {
                     hash_count(hasher, side);
