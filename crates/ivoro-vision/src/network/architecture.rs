@@ -198,7 +198,8 @@ impl Architecture {
     /// stage, and so on.
     pub fn layers(&self) -> Vec<(String, usize)> {
         let mut layers = vec![("last".to_owned(), self.dimensions())];
-        let inner = if self.embedding.is_some() { self.widths.len() } else { self.widths.len() - 1 };
+        let inner =
+            if self.embedding.is_some() { self.widths.len() } else { self.widths.len() - 1 };
         layers.extend((1..=inner).rev().map(|at| (format!("block{at}"), self.widths[at - 1])));
         layers
     }
@@ -247,8 +248,7 @@ fn block(stage: usize, index: usize, inputs: usize, outputs: usize, stride: usiz
     Block {
         first: convolution("conv1", "bn1", inputs, 3, stride),
         second: convolution("conv2", "bn2", outputs, 3, 1),
-        around: changes
-            .then(|| convolution("downsample.0", "downsample.1", inputs, 1, stride)),
+        around: changes.then(|| convolution("downsample.0", "downsample.1", inputs, 1, stride)),
     }
 }
 
@@ -260,8 +260,9 @@ mod tests {
     fn resnet18_has_the_published_number_of_weights() {
         // torchvision.models.resnet18(): sum(p.numel() for p in net.parameters()) == 11_689_512.
         let network = Architecture::resnet18(Stem::Large, 3, 1000);
-        let learned = network.parameters().iter().filter(|p| p.is_learned()).map(Parameter::len);
-        assert_eq!(learned.sum::<usize>(), 11_689_512);
+        let parameters = network.parameters();
+        let learned = parameters.iter().filter(|parameter| parameter.is_learned());
+        assert_eq!(learned.map(Parameter::len).sum::<usize>(), 11_689_512);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use half::f16;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::architecture::{Architecture, Parameter, Role, Stem};
+use crate::engine::Normalisation;
 use crate::error::{Error, Result};
 
 /// The weights of one network.
@@ -20,6 +21,8 @@ pub struct Weights {
     pub learned: Vec<f32>,
     /// The measured ones (running means and variances), one after the other.
     pub measured: Vec<f32>,
+    /// How pixels become the network's input.
+    pub normalisation: Normalisation,
     /// What is known of how they came to be: recipe, data set, results.
     pub metadata: BTreeMap<String, String>,
 }
@@ -35,13 +38,16 @@ pub enum Precision {
 
 /// Metadata key under which the architecture stands, as JSON.
 const ARCHITECTURE: &str = "architecture";
+/// Metadata keys of the normalisation: numbers in brackets, one a channel.
+const MEAN: &str = "mean";
+const DEVIATION: &str = "std";
 /// A header larger than this is no network's.
 const MOST_BYTES: u64 = 4 << 30;
 
 impl Weights {
     /// Random weights to begin training with: kernels as He et al. propose (normal, by the number
     /// of outputs a value reaches), linear layers uniform, normalisations neutral.
-    pub fn random(architecture: Architecture, seed: u64) -> Self {
+    pub fn random(architecture: Architecture, normalisation: Normalisation, seed: u64) -> Self {
         let mut learned = Vec::new();
         let mut measured = Vec::new();
         for (index, parameter) in architecture.parameters().iter().enumerate() {
@@ -50,7 +56,7 @@ impl Weights {
             let list = if parameter.is_learned() { &mut learned } else { &mut measured };
             list.extend(values);
         }
-        Self { architecture, learned, measured, metadata: BTreeMap::new() }
+        Self { architecture, learned, measured, normalisation, metadata: BTreeMap::new() }
     }
 
     /// Each parameter with its values, in order.
@@ -74,7 +80,10 @@ impl Weights {
     pub fn read(path: &Path) -> Result<Self> {
         let size = fs_err::metadata(path)?.len();
         if size > MOST_BYTES {
-            return Err(Error::malformed(path, format!("{size} bytes are more than any network has")));
+            return Err(Error::malformed(
+                path,
+                format!("{size} bytes are more than any network has"),
+            ));
         }
         let bytes = fs_err::read(path)?;
         Self::from_bytes(path, &bytes)
@@ -82,7 +91,8 @@ impl Weights {
 
     /// Reads the content of a file; `path` names it in errors.
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
-        let broken = |error: safetensors::SafeTensorError| Error::malformed(path, error.to_string());
+        let broken =
+            |error: safetensors::SafeTensorError| Error::malformed(path, error.to_string());
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(broken)?;
         let tensors = SafeTensors::deserialize(bytes).map_err(broken)?;
         let mut found = BTreeMap::new();
@@ -97,13 +107,14 @@ impl Weights {
             })?,
             None => recognise(path, &found)?,
         };
+        let normalisation = read_normalisation(path, &mut metadata, architecture.channels)?;
         let (mut learned, mut measured) = (Vec::new(), Vec::new());
         for parameter in architecture_parameters(path, &architecture)? {
             let values = take(path, &found, &parameter)?;
             let list = if parameter.is_learned() { &mut learned } else { &mut measured };
             list.extend(values);
         }
-        Ok(Self { architecture, learned, measured, metadata })
+        Ok(Self { architecture, learned, measured, normalisation, metadata })
     }
 
     /// Writes the file in one step.
@@ -141,6 +152,8 @@ impl Weights {
         let architecture = serde_json::to_string(&self.architecture)
             .map_err(|error| Error::malformed(path, error.to_string()))?;
         metadata.insert(ARCHITECTURE.to_owned(), architecture);
+        metadata.insert(MEAN.to_owned(), list(&self.normalisation.mean));
+        metadata.insert(DEVIATION.to_owned(), list(&self.normalisation.deviation));
         safetensors::serialize(views?, Some(metadata.into_iter().collect()))
             .map_err(|error| Error::malformed(path, error.to_string()))
     }
@@ -192,6 +205,37 @@ fn our_name(name: &str) -> Cow<'_, str> {
 
 type Found<'a> = BTreeMap<String, TensorView<'a>>;
 
+fn list(values: &[f32]) -> String {
+    let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+    format!("({})", texts.join(", "))
+}
+
+/// The normalisation a file names. One that names none is taken to follow the convention of
+/// networks trained on ImageNet.
+fn read_normalisation(
+    path: &Path,
+    metadata: &mut BTreeMap<String, String>,
+    channels: usize,
+) -> Result<Normalisation> {
+    let mut numbers = |key: &str, usual: [f32; 3]| {
+        let Some(text) = metadata.remove(key) else {
+            return Ok((0..channels).map(|channel| usual[channel % 3]).collect());
+        };
+        let inner = text.trim_matches(['(', ')', '[', ']']);
+        let values: Option<Vec<f32>> =
+            inner.split(',').map(|number| number.trim().parse().ok()).collect();
+        values
+            .filter(|values| values.len() == channels && values.iter().all(|v| v.is_finite()))
+            .ok_or_else(|| {
+                let what = format!("its {key} is \"{text}\", expected {channels} numbers");
+                Error::malformed(path, what)
+            })
+    };
+    let mean = numbers(MEAN, [0.485, 0.456, 0.406])?;
+    let deviation = numbers(DEVIATION, [0.229, 0.224, 0.225])?;
+    Ok(Normalisation { mean, deviation })
+}
+
 /// Which residual network a file without our metadata holds.
 fn recognise(path: &Path, found: &Found) -> Result<Architecture> {
     let shape = |name: &str| found.get(name).map(TensorView::shape);
@@ -216,7 +260,10 @@ fn recognise(path: &Path, found: &Found) -> Result<Architecture> {
     while let Some(shape) = shape(&format!("layer{}.0.conv1.weight", widths.len() + 1)) {
         widths.push(shape.first().copied().unwrap_or(0));
     }
-    let depth = (0..).take_while(|at| shape(&format!("layer1.{at}.conv1.weight")).is_some()).count();
+    let mut depth = 0;
+    while shape(&format!("layer1.{depth}.conv1.weight")).is_some() {
+        depth += 1;
+    }
     let embedding = shape("embedding.weight").and_then(|shape| shape.first().copied());
     let outputs = shape("fc.weight").and_then(|shape| shape.first().copied()).unwrap_or(0);
     let halve_first = shape("layer1.0.downsample.0.weight").is_some();

@@ -166,9 +166,8 @@ fn clip(value: f32) -> u8 {
 
 /// A grey square around a point; what lies outside the image is cut off.
 fn paint_over(image: &mut [u8], shape: Shape, y: usize, x: usize, side: usize) {
-    let range = |at: usize, length: usize| {
-        at.saturating_sub(side / 2)..(at + side.div_ceil(2)).min(length)
-    };
+    let range =
+        |at: usize, length: usize| at.saturating_sub(side / 2)..(at + side.div_ceil(2)).min(length);
     for row in range(y, shape.height) {
         for column in range(x, shape.width) {
             let at = (row * shape.width + column) * shape.channels;
@@ -231,7 +230,8 @@ mod tests {
     fn what_is_drawn_depends_on_the_row_not_on_its_neighbours() {
         let shape = Shape { height: 8, width: 8, channels: 3 };
         let image: Vec<u8> = (0..192).map(|at| (at * 7 % 251) as u8).collect();
-        let settings = Augmentation { cutout: 3, zoom: 0.5, contrast: 0.2, ..Augmentation::default() };
+        let settings =
+            Augmentation { cutout: 3, zoom: 0.5, contrast: 0.2, ..Augmentation::default() };
         let mut pair = [image.clone(), image.clone()].concat();
         augment(&mut pair, shape, &[5, 9], &settings, 1);
         let mut alone = image.clone();

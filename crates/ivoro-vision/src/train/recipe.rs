@@ -172,8 +172,13 @@ impl Recipe {
     }
 }
 
-fn check(name: &'static str, value: impl ToString, fine: bool, reason: &'static str) -> Result<()> {
-    if fine { Ok(()) } else { Err(Error::Setting { name, value: value.to_string(), reason }) }
+fn check(
+    name: &'static str,
+    value: impl std::fmt::Display,
+    fine: bool,
+    reason: &'static str,
+) -> Result<()> {
+    if fine { Ok(()) } else { Err(Error::Setting { name, value: format!("{value}"), reason }) }
 }
 
 #[cfg(test)]
