@@ -121,6 +121,63 @@ pub enum Error {
         rows: usize,
     },
 
+    /// No device of the kind asked for can be used.
+    #[error("no device \"{asked}\": {found}")]
+    NoDevice {
+        /// What was asked for.
+        asked: String,
+        /// What there is instead.
+        found: String,
+    },
+
+    /// The engine that computes networks failed.
+    #[error("the network could not be computed: {what}")]
+    Engine {
+        /// What the engine said.
+        what: String,
+    },
+
+    /// Rotations by a quarter turn need square images.
+    #[error("images of {found} can't be turned by 90°: height and width must be equal")]
+    NotSquare {
+        /// The shape of the images.
+        found: Shape,
+    },
+
+    /// A batch has more or fewer pixels than its images have.
+    #[error("a batch of {found} bytes, expected {expected}")]
+    Pixels {
+        /// Bytes of that many images.
+        expected: usize,
+        /// Bytes given.
+        found: usize,
+    },
+
+    /// A training label is outside the classes that the network has outputs for.
+    #[error("label {label} is outside the {classes} classes that the network has outputs for")]
+    Label {
+        /// The label.
+        label: u32,
+        /// How many classes there are.
+        classes: usize,
+    },
+
+    /// The network was made for images with other channels.
+    #[error("images of {found}, but the network takes {expected} channels")]
+    Channels {
+        /// Channels of the network.
+        expected: usize,
+        /// Shape of the images.
+        found: Shape,
+    },
+
+    /// A layer that the network does not have was asked for.
+    #[error("there is no such layer, the network has {found}")]
+    Layer {
+        /// How many layers there are.
+        found: usize,
+    },
+
     /// A setting is outside its range.
     #[error("{name} = {value}: {reason}")]
     Setting {

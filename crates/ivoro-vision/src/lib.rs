@@ -5,5 +5,6 @@ pub mod engine;
 pub mod error;
 pub mod network;
 pub mod train;
+pub mod view;
 
 pub use error::{Error, Result};

@@ -1,5 +1,8 @@
 //! Engines: what computes a network and its gradient.
 
+#[cfg(feature = "torch")]
+pub mod torch;
+
 use ivoro::Matrix;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,9 @@
 //! Networks: their description as data and their weights.
 
 mod architecture;
+mod fold;
 mod weights;
 
 pub use architecture::{Architecture, Block, Convolution, Parameter, Role, Stem};
+pub use fold::{EPSILON, Folded, fold};
 pub use weights::{Precision, Weights, fingerprint};

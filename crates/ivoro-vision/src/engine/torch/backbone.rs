@@ -1,0 +1,194 @@
+//! Features on libtorch: normalisations worked into the kernels, one fused operation a convolution.
+
+use std::collections::BTreeMap;
+
+use ivoro::Matrix;
+use tch::{Device, Kind, Tensor};
+
+use super::Arithmetic;
+use super::forward::Network;
+use super::trainer::matrix;
+use crate::dataset::Shape;
+use crate::engine::Backbone;
+use crate::error::{Error, Result};
+use crate::network::{Block, Convolution, Weights, fold};
+
+/// A frozen network on libtorch.
+pub struct TorchNetwork {
+    network: Network,
+    layers: Vec<(String, usize)>,
+    /// Kernel and bias of each convolution, by the kernel's name.
+    kernels: BTreeMap<String, (Tensor, Tensor)>,
+    embedding: Option<(Tensor, Tensor)>,
+    classifier: (Tensor, Tensor),
+    affine: (Tensor, Tensor),
+    channels: usize,
+    device: Device,
+    kind: Kind,
+}
+
+impl TorchNetwork {
+    /// Puts the weights on the device.
+    pub fn new(weights: &Weights, device: Device, arithmetic: Arithmetic) -> Result<Self> {
+        let kind = arithmetic.kind();
+        let upload = |values: &[f32], size: &[i64]| -> Result<Tensor> {
+            Ok(Tensor::f_from_slice(values)?.f_view(size)?.f_to_device(device)?.f_to_kind(kind)?)
+        };
+        let folded = fold(weights);
+        let mut kernels = BTreeMap::new();
+        for one in weights.architecture.convolutions() {
+            let values = &folded[&one.kernel];
+            let side = one.size as i64;
+            let size = [one.outputs as i64, one.inputs as i64, side, side];
+            let kernel = upload(&values.kernel, &size)?;
+            // Channels last in memory.
+            let kernel = kernel.f_permute([0, 2, 3, 1])?.f_contiguous()?.f_permute([0, 3, 1, 2])?;
+            kernels.insert(one.kernel, (kernel, upload(&values.bias, &[size[0]])?));
+        }
+        let linear = |layer: &str, outputs: usize| -> Result<(Tensor, Tensor)> {
+            let of = |kind: &str| weights.get(&format!("{layer}.{kind}")).unwrap_or_default();
+            let (rows, values) = (outputs as i64, of("weight"));
+            let inputs = (values.len() / outputs.max(1)) as i64;
+            Ok((upload(values, &[rows, inputs])?, upload(of("bias"), &[rows])?))
+        };
+        let architecture = &weights.architecture;
+        let embedding = architecture.embedding.map(|size| linear("embedding", size)).transpose()?;
+        let (factors, shifts): (Vec<f32>, Vec<f32>) =
+            weights.normalisation.affine().into_iter().unzip();
+        let on_device = |values: &[f32]| Tensor::f_from_slice(values)?.f_to_device(device);
+        Ok(Self {
+            network: Network::new(architecture),
+            layers: architecture.layers(),
+            classifier: linear("fc", architecture.outputs)?,
+            affine: (on_device(&factors)?, on_device(&shifts)?),
+            channels: architecture.channels,
+            kernels,
+            embedding,
+            device,
+            kind,
+        })
+    }
+
+    /// The classifier's outputs.
+    pub fn outputs(&mut self, pixels: &[u8], shape: Shape) -> Result<Matrix> {
+        let last = self.features_on_device(pixels, shape, &[0])?.remove(0);
+        matrix(&last.f_linear(&self.classifier.0, Some(&self.classifier.1))?)
+    }
+
+    /// Features of the layers asked for, left on the device.
+    pub fn features_on_device(
+        &mut self,
+        pixels: &[u8],
+        shape: Shape,
+        layers: &[usize],
+    ) -> Result<Vec<Tensor>> {
+        let size = shape.len();
+        if size == 0 || shape.channels != self.channels || pixels.len() % size != 0 {
+            let expected = self.channels;
+            return Err(Error::Channels { expected, found: shape });
+        }
+        tch::no_grad(|| {
+            let images = (pixels.len() / size) as i64;
+            let size = [images, shape.height as i64, shape.width as i64, shape.channels as i64];
+            let raw = Tensor::f_from_slice(pixels)?.f_view(size)?.f_to_device(self.device)?;
+            let scaled =
+                raw.f_to_kind(Kind::Float)?.f_mul(&self.affine.0)?.f_add(&self.affine.1)?;
+            self.run(&scaled.f_to_kind(self.kind)?.f_permute([0, 3, 1, 2])?, layers)
+        })
+    }
+
+    fn run(&self, images: &Tensor, layers: &[usize]) -> Result<Vec<Tensor>> {
+        let mut x = self.convolve(&self.network.stem, images, None, true)?;
+        if self.network.pooled_stem {
+            x = x.f_max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)?;
+        }
+        let stages = self.network.stages.len();
+        // Layer 0 is the last one; without an embedding that is the last stage itself.
+        let inner = if self.embedding.is_some() { 1 } else { 0 };
+        let mut points: Vec<Option<Tensor>> = layers.iter().map(|_| None).collect();
+        let mut last = x.shallow_clone();
+        for (index, blocks) in self.network.stages.iter().enumerate() {
+            for block in blocks {
+                x = self.block(block, &x)?;
+            }
+            let layer = stages - 1 - index + inner;
+            let needed = layers.contains(&layer) || index + 1 == stages;
+            if needed {
+                last = x.f_mean_dim([2i64, 3].as_slice(), false, None)?;
+                for (point, _) in points.iter_mut().zip(layers).filter(|(_, at)| **at == layer) {
+                    *point = Some(last.shallow_clone());
+                }
+            }
+        }
+        if let Some((matrix, bias)) = &self.embedding {
+            last = last.f_linear(matrix, Some(bias))?;
+        }
+        for (point, _) in points.iter_mut().zip(layers).filter(|(_, at)| **at == 0) {
+            *point = Some(last.shallow_clone());
+        }
+        let missing = || Error::Layer { found: self.layers.len() };
+        points.into_iter().map(|point| point.ok_or_else(missing)).collect()
+    }
+
+    fn block(&self, block: &Block, x: &Tensor) -> Result<Tensor> {
+        let around = match &block.around {
+            Some(convolution) => self.convolve(convolution, x, None, false)?,
+            None => x.shallow_clone(),
+        };
+        let inner = self.convolve(&block.first, x, None, true)?;
+        self.convolve(&block.second, &inner, Some(&around), true)
+    }
+
+    /// Convolution, bias, what is added, and the rectifier: one kernel where cuDNN has it.
+    fn convolve(
+        &self,
+        convolution: &Convolution,
+        x: &Tensor,
+        added: Option<&Tensor>,
+        rectified: bool,
+    ) -> Result<Tensor> {
+        let (kernel, bias) = &self.kernels[&convolution.kernel];
+        let (stride, padding) = (convolution.stride as i64, convolution.size as i64 / 2);
+        let (stride, padding) = ([stride, stride], [padding, padding]);
+        if self.device.is_cuda() && rectified {
+            return Ok(match added {
+                Some(z) => x.f_cudnn_convolution_add_relu(
+                    kernel,
+                    z,
+                    1.0,
+                    Some(bias),
+                    stride,
+                    padding,
+                    [1, 1],
+                    1,
+                )?,
+                None => {
+                    x.f_cudnn_convolution_relu(kernel, Some(bias), stride, padding, [1, 1], 1)?
+                }
+            });
+        }
+        let mut y = x.f_conv2d(kernel, Some(bias), stride, padding, [1, 1], 1)?;
+        if let Some(z) = added {
+            let _ = y.f_add_(z)?;
+        }
+        if rectified {
+            let _ = y.f_relu_()?;
+        }
+        Ok(y)
+    }
+}
+
+impl Backbone for TorchNetwork {
+    fn layers(&self) -> &[(String, usize)] {
+        &self.layers
+    }
+
+    fn shape(&self) -> Option<Shape> {
+        None
+    }
+
+    fn features(&mut self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
+        let points = self.features_on_device(pixels, shape, layers)?;
+        points.iter().map(matrix).collect()
+    }
+}

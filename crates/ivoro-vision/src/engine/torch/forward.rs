@@ -1,0 +1,90 @@
+//! The network as a sequence of libtorch's operations, in training.
+
+use std::collections::BTreeMap;
+
+use tch::Tensor;
+
+use crate::error::{Error, Result};
+use crate::network::{Architecture, Block, Convolution, Stem};
+
+/// Weights by name: parts of flat tensors.
+pub(super) type Named = BTreeMap<String, Tensor>;
+
+/// A network whose batch normalisations measure the batch.
+pub(super) struct Network {
+    pub(super) stem: Convolution,
+    pub(super) stages: Vec<Vec<Block>>,
+    pub(super) pooled_stem: bool,
+    embedded: bool,
+}
+
+impl Network {
+    pub(super) fn new(architecture: &Architecture) -> Self {
+        Self {
+            stem: architecture.stem_convolution(),
+            stages: architecture.stages(),
+            pooled_stem: architecture.stem == Stem::Large,
+            embedded: architecture.embedding.is_some(),
+        }
+    }
+
+    /// The classifier's outputs for `images` in `[n, channels, height, width]`.
+    pub(super) fn outputs(
+        &self,
+        weights: &Named,
+        images: &Tensor,
+        training: bool,
+    ) -> Result<Tensor> {
+        let mut x = convolve(&self.stem, weights, images, training)?.f_relu_()?;
+        if self.pooled_stem {
+            x = x.f_max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)?;
+        }
+        for block in self.stages.iter().flatten() {
+            let around = match &block.around {
+                Some(convolution) => convolve(convolution, weights, &x, training)?,
+                None => x.shallow_clone(),
+            };
+            let inner = convolve(&block.first, weights, &x, training)?.f_relu_()?;
+            let mut outer = convolve(&block.second, weights, &inner, training)?;
+            x = outer.f_add_(&around)?.f_relu_()?;
+        }
+        let mut points = x.f_mean_dim([2i64, 3].as_slice(), false, None)?;
+        if self.embedded {
+            points = linear(weights, "embedding", &points)?;
+        }
+        linear(weights, "fc", &points)
+    }
+}
+
+/// The weight called `layer.kind`.
+pub(super) fn weight<'a>(weights: &'a Named, layer: &str, kind: &str) -> Result<&'a Tensor> {
+    let name = format!("{layer}.{kind}");
+    weights.get(&name).ok_or_else(|| Error::Engine { what: format!("no weight called {name}") })
+}
+
+pub(super) fn linear(weights: &Named, layer: &str, points: &Tensor) -> Result<Tensor> {
+    let bias = weight(weights, layer, "bias")?;
+    Ok(points.f_linear(weight(weights, layer, "weight")?, Some(bias))?)
+}
+
+fn convolve(
+    convolution: &Convolution,
+    weights: &Named,
+    x: &Tensor,
+    training: bool,
+) -> Result<Tensor> {
+    let (stride, padding) = (convolution.stride as i64, convolution.size as i64 / 2);
+    let kernel = weight(weights, &convolution.kernel, "weight")?;
+    let y = x.f_conv2d(kernel, None::<&Tensor>, [stride, stride], [padding, padding], [1, 1], 1)?;
+    let of = |kind| weight(weights, &convolution.normalisation, kind).map(Some);
+    Ok(y.f_batch_norm(
+        of("weight")?,
+        of("bias")?,
+        of("running_mean")?,
+        of("running_var")?,
+        training,
+        0.1,
+        1e-5,
+        true,
+    )?)
+}

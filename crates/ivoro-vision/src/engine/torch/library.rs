@@ -1,0 +1,248 @@
+//! What `tch` does not reach: opening libtorch's CUDA part, repeatable cuDNN, Adam in one kernel,
+//! and CUDA graphs. All of it are C++ functions of libtorch, called under their mangled names.
+//!
+//! The names and types are those of the libtorch that `tch` is bound to. A name that is missing is
+//! an error or switches the feature off; it is never guessed.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
+use tch::Tensor;
+
+use crate::error::{Error, Result};
+
+/// The parts of libtorch, opened once and never closed: threads of theirs may still run.
+struct Parts {
+    processor: Library,
+    cuda: Option<(Library, Library)>,
+}
+
+static PARTS: OnceLock<std::result::Result<Parts, String>> = OnceLock::new();
+
+fn parts() -> Result<&'static Parts> {
+    let parts = PARTS.get_or_init(|| {
+        let processor = open("libtorch_cpu.so")?;
+        let cuda = match (open("libc10_cuda.so"), open("libtorch_cuda.so")) {
+            (Ok(streams), Ok(kernels)) => Some((streams, kernels)),
+            _ => None,
+        };
+        Ok(Parts { processor, cuda })
+    });
+    parts.as_ref().map_err(|what| Error::Engine { what: what.clone() })
+}
+
+fn open(name: &str) -> std::result::Result<Library, String> {
+    // SAFETY: these are the libraries this program is linked to or a part of the same release;
+    // their initialisers only register operators.
+    unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| error.to_string())
+}
+
+/// Opens the CUDA part, so that libtorch finds its GPU kernels.
+pub(super) fn load_cuda() -> Result<()> {
+    if parts()?.cuda.is_some() {
+        return Ok(());
+    }
+    let found = open("libtorch_cuda.so").err().unwrap_or_default();
+    Err(Error::NoDevice { asked: "cuda".to_owned(), found })
+}
+
+/// Waits until the GPU has done all that it was told, if there is one.
+pub fn synchronise() {
+    if tch::Cuda::is_available() {
+        tch::Cuda::synchronize(0);
+    }
+}
+
+fn symbol<T>(library: &Library, name: &str) -> Result<Symbol<T>> {
+    // SAFETY: each caller names a function together with the type it has in libtorch's headers.
+    unsafe { library.get(name.as_bytes()) }
+        .map_err(|_| Error::Engine { what: format!("libtorch has no {name}") })
+}
+
+/// Makes cuDNN choose kernels that give the same result every time.
+pub(super) fn set_deterministic() {
+    let set = || -> Result<()> {
+        let library = &parts()?.processor;
+        let context: Symbol<unsafe extern "C" fn() -> *mut c_void> =
+            symbol(library, "_ZN2at13globalContextEv")?;
+        let set: Symbol<unsafe extern "C" fn(*mut c_void, bool)> =
+            symbol(library, "_ZN2at7Context21setDeterministicCuDNNEb")?;
+        // SAFETY: `Context& globalContext()` and `void Context::setDeterministicCuDNN(bool)`.
+        unsafe { set(context(), true) };
+        Ok(())
+    };
+    // Without it training still works; only its last digits may differ between runs.
+    let _ = set();
+}
+
+/// `c10::ArrayRef<at::Tensor>`: where the tensors lie and how many there are.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct TensorList {
+    data: *const c_void,
+    length: usize,
+}
+
+impl TensorList {
+    /// A list of one. A `tch` tensor points to an `at::Tensor`.
+    fn of(tensor: &Tensor) -> Self {
+        Self { data: tensor.as_ptr().cast(), length: 1 }
+    }
+
+    const EMPTY: Self = Self { data: std::ptr::null(), length: 0 };
+}
+
+/// `std::optional<at::Tensor>` without a value: the flag behind the pointer is zero.
+type NoTensor = [usize; 2];
+
+type FusedAdam = unsafe extern "C" fn(
+    TensorList,
+    TensorList,
+    TensorList,
+    TensorList,
+    TensorList,
+    TensorList,
+    *const c_void,
+    f64,
+    f64,
+    f64,
+    f64,
+    bool,
+    bool,
+    *const NoTensor,
+    *const NoTensor,
+);
+
+/// Adam's change of all weights in one kernel. The rate is a tensor, so that a captured step sees
+/// its new values.
+pub(super) struct Adam {
+    call: Symbol<FusedAdam>,
+}
+
+impl Adam {
+    pub(super) fn find() -> Result<Self> {
+        let name = "_ZN2at4_ops22_fused_adam__tensor_lr4callEN3c108ArrayRefINS_6TensorEEES5_S5_\
+                    S5_S5_S5_RKS4_ddddbbRKSt8optionalIS4_ESB_";
+        Ok(Self { call: symbol(&parts()?.processor, name)? })
+    }
+
+    /// `steps` is a tensor of one 32-bit number: how many steps were done, this one included.
+    pub(super) fn step(
+        &self,
+        weights: &Tensor,
+        gradient: &Tensor,
+        moments: (&Tensor, &Tensor),
+        steps: &Tensor,
+        rate: &Tensor,
+        decay: f64,
+    ) {
+        let none: NoTensor = [0, 0];
+        // SAFETY: `_fused_adam_(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps,
+        // lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf)`; all
+        // tensors live through the call, are of one size, 32-bit and on one device.
+        unsafe {
+            (self.call)(
+                TensorList::of(weights),
+                TensorList::of(gradient),
+                TensorList::of(moments.0),
+                TensorList::of(moments.1),
+                TensorList::EMPTY,
+                TensorList::of(steps),
+                rate.as_ptr().cast(),
+                super::trainer::BETAS.0,
+                super::trainer::BETAS.1,
+                decay,
+                super::trainer::EPSILON,
+                false,
+                false,
+                &raw const none,
+                &raw const none,
+            );
+        }
+    }
+}
+
+/// `c10::cuda::CUDAStream`: device type and index, then an id.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Stream {
+    device: [i8; 2],
+    id: i64,
+}
+
+/// `std::pair<unsigned long long, unsigned long long>`.
+#[repr(C)]
+struct Pool(u64, u64);
+
+/// Room for an `at::cuda::CUDAGraph`, which is far smaller.
+type GraphRoom = [MaybeUninit<u64>; 1024];
+
+/// A recorded sequence of GPU kernels that is replayed as one.
+pub(super) struct Graph {
+    room: Box<GraphRoom>,
+    replay: Symbol<unsafe extern "C" fn(*mut c_void)>,
+}
+
+impl Graph {
+    /// Runs `work` a few times on a stream of its own, then records it once. The work must do the
+    /// same each time, on tensors that stay where they are.
+    pub(super) fn record(
+        device: i8,
+        warm_up: usize,
+        mut work: impl FnMut() -> Result<()>,
+    ) -> Result<Self> {
+        let Some((streams, kernels)) = &parts()?.cuda else {
+            return Err(Error::Engine { what: "libtorch's CUDA part is not open".to_owned() });
+        };
+        type Get = unsafe extern "C" fn(bool, i8) -> Stream;
+        type Current = unsafe extern "C" fn(i8) -> Stream;
+        type Set = unsafe extern "C" fn(Stream);
+        let get: Symbol<Get> = symbol(streams, "_ZN3c104cuda17getStreamFromPoolEba")?;
+        let current: Symbol<Current> = symbol(streams, "_ZN3c104cuda20getCurrentCUDAStreamEa")?;
+        let set: Symbol<Set> =
+            symbol(streams, "_ZN3c104cuda20setCurrentCUDAStreamENS0_10CUDAStreamE")?;
+        let make: Symbol<unsafe extern "C" fn(*mut c_void, bool)> =
+            symbol(kernels, "_ZN2at4cuda9CUDAGraphC1Eb")?;
+        let begin: Symbol<unsafe extern "C" fn(*mut c_void, Pool, i32)> = symbol(
+            kernels,
+            "_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode",
+        )?;
+        let end: Symbol<unsafe extern "C" fn(*mut c_void)> =
+            symbol(kernels, "_ZN2at4cuda9CUDAGraph11capture_endEv")?;
+        let replay = symbol(kernels, "_ZN2at4cuda9CUDAGraph6replayEv")?;
+        let mut room: Box<GraphRoom> = Box::new([MaybeUninit::zeroed(); 1024]);
+        let graph: *mut c_void = room.as_mut_ptr().cast();
+        tch::Cuda::synchronize(device.into());
+        // SAFETY: the signatures are those of libtorch's headers; the streams are plain values.
+        // The graph is made in zeroed room of its own that outlives it, and the stream that was
+        // current becomes current again on every way out.
+        unsafe {
+            let before = current(device);
+            set(get(false, device));
+            let mut outcome = (0..warm_up).try_for_each(|_| work());
+            tch::Cuda::synchronize(device.into());
+            if outcome.is_ok() {
+                make(graph, false);
+                begin(graph, Pool(0, 0), RELAXED);
+                outcome = work();
+                end(graph);
+            }
+            set(before);
+            outcome?;
+        }
+        tch::Cuda::synchronize(device.into());
+        Ok(Self { room, replay })
+    }
+
+    /// Does the recorded work again.
+    pub(super) fn replay(&mut self) {
+        // SAFETY: `room` holds a graph whose capture has ended.
+        unsafe { (self.replay)(self.room.as_mut_ptr().cast()) };
+    }
+}
+
+/// `cudaStreamCaptureModeRelaxed`: autograd's own thread takes part in the recording.
+const RELAXED: i32 = 2;

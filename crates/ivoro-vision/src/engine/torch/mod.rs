@@ -1,0 +1,68 @@
+//! The fast engine: libtorch through `tch`, on the CPU or on an NVIDIA GPU.
+//!
+//! The library is the one inside the `torch` wheel. Its CUDA part is opened at run time, so that
+//! one binary, built where no CUDA is installed, uses a GPU where there is one.
+
+mod backbone;
+mod forward;
+mod layout;
+mod library;
+mod trainer;
+
+pub use backbone::TorchNetwork;
+pub use library::synchronise;
+pub use trainer::TorchTrainer;
+
+use serde::{Deserialize, Serialize};
+use tch::{Device, Kind};
+
+use crate::error::{Error, Result};
+
+/// What convolutions are computed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arithmetic {
+    /// 32-bit numbers everywhere.
+    Full,
+    /// bfloat16 for convolutions and linear layers; weights, statistics and loss in 32 bits.
+    Mixed,
+}
+
+impl Arithmetic {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Full => Kind::Float,
+            Self::Mixed => Kind::BFloat16,
+        }
+    }
+}
+
+/// The device called `cpu`, `cuda` or `cuda:N`.
+pub fn device(name: &str) -> Result<Device> {
+    let index = match name.split_once(':') {
+        None if name == "cpu" => return Ok(Device::Cpu),
+        None if name == "cuda" => Some(0),
+        Some(("cuda", index)) => index.parse().ok(),
+        _ => None,
+    };
+    let Some(index) = index else {
+        let reason = "expected cpu, cuda or cuda:N";
+        return Err(Error::Setting { name: "device", value: name.to_owned(), reason });
+    };
+    library::load_cuda()?;
+    let found = tch::Cuda::device_count();
+    if (index as i64) < found {
+        // Results must repeat: cuDNN may otherwise choose kernels that add in changing order.
+        library::set_deterministic();
+        return Ok(Device::Cuda(index));
+    }
+    Err(Error::NoDevice { asked: name.to_owned(), found: format!("{found} usable GPUs") })
+}
+
+impl From<tch::TchError> for Error {
+    fn from(error: tch::TchError) -> Self {
+        // The first line says what happened, the rest is a C++ stack.
+        let text = error.to_string();
+        Self::Engine { what: text.lines().next().unwrap_or_default().to_owned() }
+    }
+}
