@@ -18,7 +18,7 @@ pub mod metrics;
 pub mod model;
 pub mod peers;
 pub mod protocol;
-mod random;
+pub mod random;
 pub mod record;
 pub mod regression;
 pub mod run;

@@ -2,7 +2,7 @@
 //! NumPy's legacy Mersenne Twister for class orders of the literature.
 
 /// SplitMix64: the `index`-th number of the stream `seed`.
-pub(crate) fn mix(seed: u64, index: u64) -> u64 {
+pub fn mix(seed: u64, index: u64) -> u64 {
     let mut x = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -10,7 +10,7 @@ pub(crate) fn mix(seed: u64, index: u64) -> u64 {
 }
 
 /// A random permutation of `0..count`.
-pub(crate) fn permutation(seed: u64, count: usize) -> Vec<usize> {
+pub fn permutation(seed: u64, count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     for at in (1..count).rev() {
         let other = (u128::from(mix(seed, at as u64)) * (at as u128 + 1)) >> 64;
