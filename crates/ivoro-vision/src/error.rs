@@ -197,7 +197,7 @@ impl Error {
     }
 
     /// [`Error::BrokenImage`], from what is at hand.
-    pub(crate) fn broken(path: &Path, reason: impl ToString) -> Self {
+    pub(crate) fn broken(path: &Path, reason: &impl ToString) -> Self {
         Self::BrokenImage { path: path.to_owned(), reason: reason.to_string() }
     }
 }

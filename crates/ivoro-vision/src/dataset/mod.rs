@@ -4,9 +4,17 @@
 //! memory; sets that come as image files are lists of paths, and [`Split::read`] decodes the rows
 //! asked for on all cores.
 
+mod archive;
+pub mod cifar;
+mod folder;
+pub mod idx;
+mod label;
 mod listing;
+pub mod npz;
+mod pickle;
 mod picture;
 mod split;
+mod tiny;
 
 use std::path::{Path, PathBuf};
 
@@ -53,8 +61,14 @@ impl Default for OpenOptions {
 impl Dataset {
     /// Opens the data set at `path`, a folder, an archive or an array file.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        let _ = options;
-        Err(Error::UnknownLayout { path: path.to_owned(), looked_for: "nothing yet".to_owned() })
+        let looked_for = if path.is_dir() { FOLDERS } else { FILES };
+        if !path.exists() {
+            let (path, expected) = (path.to_owned(), "a data set of images".to_owned());
+            return Err(Error::Missing { path, expected });
+        }
+        let found = if path.is_dir() { open_folder(path, options) } else { open_file(path) }?;
+        let looked_for = looked_for.to_owned();
+        found.ok_or_else(|| Error::UnknownLayout { path: path.to_owned(), looked_for })
     }
 
     /// A name for exactly these images and labels, 64 hexadecimal digits.
@@ -72,4 +86,39 @@ impl Dataset {
         self.test.hash(&mut hasher)?;
         Ok(hasher.finalize().to_hex().to_string())
     }
+}
+
+/// The layouts of folders, for a message.
+const FOLDERS: &str = "CIFAR's batches, idx files (train-images-idx3-ubyte), TinyImageNet, \
+    train/CLASS/IMAGE with test/CLASS/IMAGE, or CLASS/IMAGE";
+/// The layouts of files, for a message.
+const FILES: &str = "CIFAR's .tar.gz, an .npz with train_images and test_images, or an idx file \
+    (train-images-idx3-ubyte)";
+
+fn open_folder(path: &Path, options: &OpenOptions) -> Result<Option<Dataset>> {
+    if let Some(found) = cifar::open_folder(path)? {
+        return Ok(Some(found));
+    }
+    if let Some(found) = idx::open_folder(path)? {
+        return Ok(Some(found));
+    }
+    if let Some(found) = tiny::open_folder(path, options)? {
+        return Ok(Some(found));
+    }
+    if let Some(found) = folder::open_split(path, options)? {
+        return Ok(Some(found));
+    }
+    folder::open_classes(path, options)
+}
+
+fn open_file(path: &Path) -> Result<Option<Dataset>> {
+    let name = listing::name_of(path).to_ascii_lowercase();
+    let ends_with = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+    if ends_with(&[".tar.gz", ".tgz"]) {
+        return cifar::open_archive(path);
+    }
+    if ends_with(&[".npz"]) {
+        return npz::open(path).map(Some);
+    }
+    idx::open_file(path)
 }

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
@@ -125,7 +125,7 @@ impl Picture<'_> {
                 let (height, width) = self.shorter_side_to(resize);
                 if !(Shape { height, width, channels }).is_valid() {
                     let reason = format!("its longer side would be {}", height.max(width));
-                    return Err(Error::broken(path, reason));
+                    return Err(Error::broken(path, &reason));
                 }
                 let resized = self.with_channels(channels).resized(path, height, width)?;
                 resized.centre(fit.shape, out);
@@ -137,7 +137,7 @@ impl Picture<'_> {
     fn with_channels(self, channels: usize) -> Self {
         let pixels: Vec<u8> = match (self.shape.channels, channels) {
             (1, 3) => self.pixels.iter().flat_map(|&grey| [grey; 3]).collect(),
-            (3, 1) => self.pixels.as_chunks::<3>().0.iter().map(grey).collect(),
+            (3, 1) => self.pixels.as_chunks::<3>().0.iter().copied().map(grey).collect(),
             _ => return self,
         };
         Self { shape: Shape { channels, ..self.shape }, pixels: Cow::Owned(pixels) }
@@ -147,14 +147,15 @@ impl Picture<'_> {
         if (height, width) == (self.shape.height, self.shape.width) {
             return Ok(self);
         }
-        let refuse = |error: &dyn fmt::Display| Error::broken(path, error);
         let Shape { height: rows, width: columns, channels } = self.shape;
         let pixel = if channels == 1 { PixelType::U8 } else { PixelType::U8x3 };
         let from = ImageRef::new(columns as u32, rows as u32, &self.pixels, pixel);
-        let from = from.map_err(|error| refuse(&error))?;
+        let from = from.map_err(|error| Error::broken(path, &error))?;
         let mut to = Image::new(width as u32, height as u32, pixel);
         let filter = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Bilinear));
-        Resizer::new().resize(&from, &mut to, &filter).map_err(|error| refuse(&error))?;
+        Resizer::new()
+            .resize(&from, &mut to, &filter)
+            .map_err(|error| Error::broken(path, &error))?;
         let shape = Shape { height, width, channels };
         Ok(Self { shape, pixels: Cow::Owned(to.into_vec()) })
     }
@@ -179,7 +180,7 @@ impl Picture<'_> {
 }
 
 /// Brightness after ITU-R 601, in sixteen-bit fractions as Pillow has them.
-fn grey(&[red, green, blue]: &[u8; 3]) -> u8 {
+fn grey([red, green, blue]: [u8; 3]) -> u8 {
     ((u32::from(red) * 19595 + u32::from(green) * 38470 + u32::from(blue) * 7471 + 0x8000) >> 16)
         as u8
 }
@@ -207,7 +208,7 @@ fn decoder(path: &Path) -> Result<impl ImageDecoder> {
     let mut limits = image::Limits::default();
     limits.max_alloc = Some(DECODER_MEMORY);
     reader.limits(limits);
-    reader.into_decoder().map_err(|error| Error::broken(path, error))
+    reader.into_decoder().map_err(|error| Error::broken(path, &error))
 }
 
 fn shape_of(path: &Path, decoder: &impl ImageDecoder) -> Result<Shape> {
@@ -225,7 +226,7 @@ fn shape_of(path: &Path, decoder: &impl ImageDecoder) -> Result<Shape> {
 fn load(path: &Path) -> Result<Picture<'static>> {
     let decoder = decoder(path)?;
     let shape = shape_of(path, &decoder)?;
-    let image = DynamicImage::from_decoder(decoder).map_err(|error| Error::broken(path, error))?;
+    let image = DynamicImage::from_decoder(decoder).map_err(|error| Error::broken(path, &error))?;
     let pixels = match (image, shape.channels) {
         (DynamicImage::ImageLuma8(image), _) => image.into_raw(),
         (DynamicImage::ImageRgb8(image), _) => image.into_raw(),

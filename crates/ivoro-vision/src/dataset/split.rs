@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
+use super::label;
 use super::picture::{Fit, Picture, Shape, decode_into, measure};
 use crate::error::{Error, Result};
 
@@ -60,14 +61,8 @@ impl Split {
             let what = format!("{} bytes of pixels are no images of {shape}", pixels.len());
             return Err(Error::malformed(origin, what));
         }
-        if images != labels.len() {
-            let path = origin.to_owned();
-            return Err(Error::LabelCount { path, labels: labels.len(), images });
-        }
-        if let Some(row) = labels.iter().position(|&label| label as usize >= classes) {
-            let (path, label) = (origin.to_owned(), i64::from(labels[row]));
-            return Err(Error::LabelRange { path, row, label, classes });
-        }
+        label::check_count(origin, labels.len(), images)?;
+        label::check(origin, &labels, classes)?;
         let origin = origin.to_owned();
         Ok(Self { labels, source: Source::Memory { origin, shape, pixels } })
     }

@@ -59,6 +59,24 @@ pub(super) struct Order {
     pub(super) fortran: bool,
 }
 
+/// Integers of a file, the last axis running fastest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntegerArray {
+    /// The length of each axis.
+    pub shape: Vec<usize>,
+    /// The numbers, as many as the product of the axes.
+    pub values: Integers,
+}
+
+/// Numbers as narrow as the file has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Integers {
+    /// Unsigned bytes.
+    Bytes(Vec<u8>),
+    /// All other integers.
+    Wide(Vec<i64>),
+}
+
 /// An array whose bytes are exactly what its shape and element type call for.
 #[derive(Debug)]
 pub(super) struct Array<'a> {
@@ -181,6 +199,29 @@ impl<'a> Array<'a> {
         };
         let labels = self.bytes.chunks_exact(self.size).enumerate().map(parse);
         Ok(Labels::Ids(labels.collect::<Result<_>>()?))
+    }
+
+    /// The numbers of an array of integers.
+    pub(super) fn into_integers(self) -> Result<IntegerArray> {
+        let Element::Integer { bytes, signed } = self.element else {
+            return Err(self.malformed("expected an array of integers"));
+        };
+        // With one axis longer than 1 both orders are the same.
+        if self.order.fortran && self.shape.iter().filter(|&&axis| axis > 1).count() > 1 {
+            return Err(
+                self.malformed("expected the last axis to run fastest, found Fortran order")
+            );
+        }
+        if bytes == 1 && !signed {
+            let values = Integers::Bytes(self.bytes.into_owned());
+            return Ok(IntegerArray { shape: self.shape, values });
+        }
+        let narrow = |raw: &[u8]| i64::try_from(integer(raw, self.order.big_endian, signed));
+        let values: Result<Vec<i64>, _> = self.bytes.chunks_exact(self.size).map(narrow).collect();
+        match values {
+            Ok(values) => Ok(IntegerArray { shape: self.shape, values: Integers::Wide(values) }),
+            Err(_) => Err(self.malformed("a number does not fit 64 bits with a sign")),
+        }
     }
 
     fn label_range(&self, row: usize, value: i128) -> Error {

@@ -25,6 +25,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub use array::{IntegerArray, Integers};
+pub use npz::most_unpacked;
 pub use split::SplitOrigin;
 pub use write::write_features;
 
@@ -110,6 +112,21 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<FeatureFile> {
 pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<FeatureFile> {
     let path = Path::new(name);
     read_as(Format::of(path, bytes)?, path, bytes, options)
+}
+
+/// Arrays of integers from the `NumPy` archive (`.npz`) at `path`, by name: those of `wanted` that
+/// it has. Other arrays are not unpacked.
+pub fn read_integers(path: &Path, wanted: &[&str]) -> Result<BTreeMap<String, IntegerArray>> {
+    npz::read_integers(path, &crate::map::map(path)?, wanted)
+}
+
+/// [`read_integers`] from memory; `name` stands for the file in messages.
+pub fn read_integers_bytes(
+    name: &str,
+    bytes: &[u8],
+    wanted: &[&str],
+) -> Result<BTreeMap<String, IntegerArray>> {
+    npz::read_integers(Path::new(name), bytes, wanted)
 }
 
 fn read_as(

@@ -1,11 +1,13 @@
 //! `NumPy` archives: `.npz`, a zip of `.npy` members, stored or deflated.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
 use zip::ZipArchive;
 
+use super::array::IntegerArray;
 use super::assemble::Parts;
 use super::keys::{Role, usual};
 use super::{FeatureFile, ReadOptions, malformed, npy};
@@ -19,12 +21,46 @@ const ALWAYS_READ: u64 = 1 << 28;
 /// More members than any archive of features has.
 const MOST_MEMBERS: usize = 1 << 12;
 
-/// How many bytes a file of `length` bytes may unpack to.
-pub(super) fn most_unpacked(length: usize) -> u64 {
+/// How many bytes a compressed file of `length` bytes may unpack to before it is taken for a
+/// decompression bomb.
+pub fn most_unpacked(length: usize) -> u64 {
     (length as u64).saturating_mul(MOST_EXPANSION).max(ALWAYS_READ)
 }
 
 pub(super) fn read(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<FeatureFile> {
+    let mut parts = Parts::new(path, options);
+    each_array(path, bytes, |key, unpack| {
+        if matches!(usual(key).1, Role::Layer(layer) if !is_text(key) && !parts.wants(&layer)) {
+            return Ok(());
+        }
+        add(path, &mut parts, key, unpack()?)
+    })?;
+    parts.finish()
+}
+
+/// The arrays of integers that are wanted, by name. Others are not unpacked.
+pub(super) fn read_integers(
+    path: &Path,
+    bytes: &[u8],
+    wanted: &[&str],
+) -> Result<BTreeMap<String, IntegerArray>> {
+    let mut arrays = BTreeMap::new();
+    each_array(path, bytes, |key, unpack| {
+        if wanted.contains(&key) {
+            let array = npy::parse(path, key, Cow::Owned(unpack()?))?.into_integers()?;
+            arrays.insert(key.to_owned(), array);
+        }
+        Ok(())
+    })?;
+    Ok(arrays)
+}
+
+/// Gives `visit` the name of each array and a function that unpacks it.
+fn each_array(
+    path: &Path,
+    bytes: &[u8],
+    mut visit: impl FnMut(&str, &mut dyn FnMut() -> Result<Vec<u8>>) -> Result<()>,
+) -> Result<()> {
     let refuse = |error| malformed(path, format!("not a readable zip archive: {error}"));
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(refuse)?;
     if archive.has_duplicate_names() {
@@ -34,7 +70,6 @@ pub(super) fn read(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<F
         let what = format!("{} members, at most {MOST_MEMBERS} are read", archive.len());
         return Err(malformed(path, what));
     }
-    let mut parts = Parts::new(path, options);
     let mut left = most_unpacked(bytes.len());
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(refuse)?;
@@ -42,15 +77,13 @@ pub(super) fn read(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<F
         let Some(key) = name.strip_suffix(".npy") else {
             return Err(malformed(path, format!("member {name} is not a .npy array")));
         };
-        if matches!(usual(key).1, Role::Layer(layer) if !is_text(key) && !parts.wants(&layer)) {
-            continue;
-        }
-        let size = member.size();
-        left = left.checked_sub(size).ok_or_else(|| too_large(path, &name, bytes.len()))?;
-        let data = unpack(path, &name, &mut member, size)?;
-        add(path, &mut parts, key, data)?;
+        visit(key, &mut || {
+            let size = member.size();
+            left = left.checked_sub(size).ok_or_else(|| too_large(path, &name, bytes.len()))?;
+            unpack(path, &name, &mut member, size)
+        })?;
     }
-    parts.finish()
+    Ok(())
 }
 
 fn too_large(path: &Path, name: &str, length: usize) -> Error {
