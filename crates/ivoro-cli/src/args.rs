@@ -10,6 +10,8 @@ use ivoro::input::ReadOptions;
 use ivoro::tune::Given;
 use ivoro::{ModelOptions, Variant};
 
+use crate::image_args::{ExtractArguments, TrainArguments};
+
 /// Teach a running classifier new classes, from their features alone.
 ///
 /// No earlier sample is kept, the network stays frozen, nothing old is forgotten. What is known of a
@@ -29,6 +31,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Compare methods on a features file: one table, run.json and CSV.
     Run(Box<RunArguments>),
+    /// Train a network on the images of the base classes.
+    Train(Box<TrainArguments>),
+    /// Compute the features of a data set of images with a frozen network.
+    Extract(Box<ExtractArguments>),
     /// Explain the letters of the variants.
     Variants,
     /// Teach a model new classes as one phase; begins the model if there is none.

@@ -12,6 +12,8 @@ use ivoro::Error;
 pub(crate) enum Failure {
     /// The library refused.
     Library(Error),
+    /// Something about images or networks went wrong.
+    Vision(ivoro_vision::Error),
     /// Writing to standard output or another file failed.
     Io(io::Error),
     /// The request makes no sense; the text says why.
@@ -23,6 +25,16 @@ pub(crate) enum Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Library(error)
+    }
+}
+
+impl From<ivoro_vision::Error> for Failure {
+    fn from(error: ivoro_vision::Error) -> Self {
+        match error {
+            ivoro_vision::Error::Method(error) => Self::Library(error),
+            ivoro_vision::Error::Io(error) => Self::Io(error),
+            error => Self::Vision(error),
+        }
     }
 }
 
@@ -47,6 +59,7 @@ impl Failure {
                 return ExitCode::SUCCESS;
             }
             Self::Library(error) => error.to_string(),
+            Self::Vision(error) => error.to_string(),
             Self::Io(error) => error.to_string(),
             Self::Usage(text) => text.clone(),
             Self::Interrupted => {
@@ -67,25 +80,47 @@ impl Failure {
     }
 
     fn hint(&self) -> Option<&'static str> {
-        let Self::Library(error) = self else { return None };
-        match error {
-            Error::Variant { .. } => Some("`ivoro variants` explains the letters"),
-            Error::MissingViews { .. } => Some(
-                "store those views too, or choose variants without AC, AI (rotated) and F (mirrored)",
-            ),
-            Error::MissingLayer { .. } => {
-                Some("store a second layer's features too, or choose variants without 3 and L")
-            }
-            Error::ForgetInexact { component, .. } if component.contains("scatter") => {
-                Some("`ivoro learn --scatter per-class` keeps what exact forgetting needs")
-            }
-            Error::ForgetInexact { .. } => Some("`ivoro forget --drop-probes`"),
-            Error::ClassReturns { .. } => Some("`ivoro update MODEL FEATURES`"),
-            Error::Merge { reason } if reason.contains("started from") => {
-                Some("`ivoro merge … --ancestor MODEL`")
-            }
-            Error::Locked { .. } => Some("wait for it, or work on a copy and merge"),
+        match self {
+            Self::Library(error) => library_hint(error),
+            Self::Vision(error) => vision_hint(error),
             _ => None,
         }
+    }
+}
+
+fn vision_hint(error: &ivoro_vision::Error) -> Option<&'static str> {
+    use ivoro_vision::Error;
+    match error {
+        Error::NoDevice { .. } => Some("`--device cpu`, or build with `--features torch`"),
+        Error::Mixed { .. } => Some("`--size PIXELS` brings all images to one size"),
+        Error::BrokenImage { .. } => Some("`--skip-broken` leaves such images out and lists them"),
+        Error::OtherTraining { .. } => {
+            Some("name another --out, or take the checkpoint away to begin anew")
+        }
+        Error::Diverged { .. } => Some("a smaller --rate"),
+        Error::NotSquare { .. } => Some("`--size PIXELS` makes images square"),
+        _ => None,
+    }
+}
+
+fn library_hint(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::Variant { .. } => Some("`ivoro variants` explains the letters"),
+        Error::MissingViews { .. } => Some(
+            "store those views too, or choose variants without AC, AI (rotated) and F (mirrored)",
+        ),
+        Error::MissingLayer { .. } => {
+            Some("store a second layer's features too, or choose variants without 3 and L")
+        }
+        Error::ForgetInexact { component, .. } if component.contains("scatter") => {
+            Some("`ivoro learn --scatter per-class` keeps what exact forgetting needs")
+        }
+        Error::ForgetInexact { .. } => Some("`ivoro forget --drop-probes`"),
+        Error::ClassReturns { .. } => Some("`ivoro update MODEL FEATURES`"),
+        Error::Merge { reason } if reason.contains("started from") => {
+            Some("`ivoro merge … --ancestor MODEL`")
+        }
+        Error::Locked { .. } => Some("wait for it, or work on a copy and merge"),
+        _ => None,
     }
 }

@@ -171,6 +171,49 @@ pub enum Error {
         found: Shape,
     },
 
+    /// None of the base classes has a training image.
+    #[error("none of the {classes} base classes has an image to train on")]
+    NothingToTrain {
+        /// How many base classes there are.
+        classes: usize,
+    },
+
+    /// The loss is no longer a number.
+    #[error("training diverged in epoch {epoch}: the loss is {loss}")]
+    Diverged {
+        /// Which epoch, counted from 1.
+        epoch: usize,
+        /// The loss.
+        loss: f64,
+    },
+
+    /// A checkpoint belongs to another training.
+    #[error("{path}: the checkpoint of a training with another {what}")]
+    OtherTraining {
+        /// The checkpoint.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+    },
+
+    /// No layer of the network has that name.
+    #[error("the network has no layer \"{name}\"; it has {found}")]
+    NoLayer {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        found: String,
+    },
+
+    /// The network takes images of one shape only, and these have another.
+    #[error("the network takes images of {expected}, not of {found}")]
+    NetworkShape {
+        /// What the network takes.
+        expected: Shape,
+        /// What was given.
+        found: Shape,
+    },
+
     /// A layer that the network does not have was asked for.
     #[error("there is no such layer, the network has {found}")]
     Layer {

@@ -3,6 +3,7 @@
 pub mod dataset;
 pub mod engine;
 pub mod error;
+pub mod extract;
 pub mod network;
 pub mod train;
 pub mod view;

@@ -1,8 +1,10 @@
 //! One verb a file.
 
+mod extract;
 mod model;
 mod predict;
 mod run;
+mod train;
 mod variants;
 
 use clap::CommandFactory;
@@ -15,6 +17,8 @@ use crate::output;
 pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(arguments) => run::run(&arguments.with_defaults()),
+        Command::Train(arguments) => train::train(&arguments),
+        Command::Extract(arguments) => extract::extract_features(&arguments),
         Command::Variants => variants::variants(),
         Command::Learn(arguments) => model::learn(&arguments),
         Command::Predict(arguments) => predict::predict(&arguments),

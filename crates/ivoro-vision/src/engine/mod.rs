@@ -1,7 +1,10 @@
 //! Engines: what computes a network and its gradient.
 
+mod device;
 #[cfg(feature = "torch")]
 pub mod torch;
+
+pub use device::Device;
 
 use ivoro::Matrix;
 use serde::{Deserialize, Serialize};

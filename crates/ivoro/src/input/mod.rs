@@ -15,6 +15,7 @@ mod npy;
 mod npz;
 mod safetensors;
 mod split;
+mod stream;
 #[cfg(feature = "tables")]
 mod table;
 #[cfg(feature = "tables")]
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 pub use array::{IntegerArray, Integers};
 pub use npz::most_unpacked;
 pub use split::SplitOrigin;
+pub use stream::{FeatureWriter, Outline};
 pub use write::write_features;
 
 use crate::error::{Error, Result};

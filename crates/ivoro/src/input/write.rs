@@ -16,6 +16,14 @@ use crate::features::{Features, View};
 /// Safetensors readers refuse longer headers.
 const LONGEST_HEADER: usize = 100_000_000;
 
+/// How labels are stored.
+pub(super) const LABEL: (&str, usize) = ("I64", 8);
+
+/// How features are stored.
+pub(super) fn number(half_precision: bool) -> (&'static str, usize) {
+    if half_precision { ("F16", 2) } else { ("F32", 4) }
+}
+
 /// Writes a `.features` file: the parts given, in half precision where `half_precision` says so,
 /// with `metadata` beside what the format itself records. The file appears whole or not at all.
 pub fn write_features(
@@ -32,12 +40,28 @@ pub fn write_features(
     };
     check_parts(path, first, &parts)?;
     let tensors = tensors(&parts, half_precision);
-    let header = header(path, &tensors, &described(path, first, metadata)?)?;
+    let entries: Vec<Entry> = tensors.iter().map(Tensor::entry).collect();
+    let described = described(path, first.layers(), first.views(), first.classes(), metadata)?;
+    let header = header(path, &entries, &described)?;
     write_atomically(path, |file| {
         file.write_all(&(header.len() as u64).to_le_bytes())?;
         file.write_all(&header)?;
         tensors.iter().try_for_each(|tensor| tensor.write(file))
     })
+}
+
+/// What a header says of one tensor.
+pub(super) struct Entry {
+    pub(super) name: String,
+    /// Safetensors' word for the elements, and their bytes.
+    pub(super) kind: (&'static str, usize),
+    pub(super) shape: Vec<usize>,
+}
+
+impl Entry {
+    pub(super) fn bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.kind.1
+    }
 }
 
 /// One tensor to be written.
@@ -50,23 +74,16 @@ struct Tensor<'a> {
 }
 
 impl Tensor<'_> {
-    fn kind(&self) -> (&'static str, usize) {
-        match (self.layer, self.half_precision) {
-            (None, _) => ("I64", 8),
-            (Some(_), true) => ("F16", 2),
-            (Some(_), false) => ("F32", 4),
-        }
-    }
-
-    fn shape(&self) -> Vec<usize> {
+    fn entry(&self) -> Entry {
+        let name = self.name.clone();
+        let rows = self.part.len();
         match self.layer {
-            None => vec![self.part.len()],
-            Some(layer) => vec![self.part.len(), self.part.views().len(), self.part.dim(layer)],
+            None => Entry { name, kind: LABEL, shape: vec![rows] },
+            Some(layer) => {
+                let shape = vec![rows, self.part.views().len(), self.part.dim(layer)];
+                Entry { name, kind: number(self.half_precision), shape }
+            }
         }
-    }
-
-    fn bytes(&self) -> usize {
-        self.shape().iter().product::<usize>() * self.kind().1
     }
 
     fn write(&self, file: &mut impl Write) -> Result<()> {
@@ -154,28 +171,30 @@ fn check_parts(path: &Path, first: &Features, parts: &[(&str, &Features)]) -> Re
 }
 
 /// The metadata: the caller's, and what the format records, which wins.
-fn described(
+pub(super) fn described(
     path: &Path,
-    features: &Features,
+    layers: &[String],
+    views: &[View],
+    classes: &[String],
     metadata: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>> {
-    let views: Vec<String> = features.views().iter().map(ToString::to_string).collect();
-    let classes = serde_json::to_string(&features.classes()[..])
-        .map_err(|error| malformed(path, error.to_string()))?;
+    let views: Vec<String> = views.iter().map(ToString::to_string).collect();
+    let classes =
+        serde_json::to_string(classes).map_err(|error| malformed(path, error.to_string()))?;
     let mut all = metadata.clone();
     all.extend([
         ("format".to_owned(), FORMAT.to_owned()),
         ("version".to_owned(), VERSION.to_string()),
-        ("layers".to_owned(), features.layers().join(",")),
+        ("layers".to_owned(), layers.join(",")),
         ("views".to_owned(), views.join(",")),
         ("classes".to_owned(), classes),
     ]);
     Ok(all)
 }
 
-fn header(
+pub(super) fn header(
     path: &Path,
-    tensors: &[Tensor<'_>],
+    tensors: &[Entry],
     metadata: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>> {
     let mut entries = Map::new();
@@ -183,7 +202,8 @@ fn header(
     let mut start = 0;
     for tensor in tensors {
         let end = start + tensor.bytes();
-        let entry: Value = json!({"dtype": tensor.kind().0, "shape": tensor.shape(), "data_offsets": [start, end]});
+        let (kind, shape) = (tensor.kind.0, &tensor.shape);
+        let entry: Value = json!({"dtype": kind, "shape": shape, "data_offsets": [start, end]});
         entries.insert(tensor.name.clone(), entry);
         start = end;
     }

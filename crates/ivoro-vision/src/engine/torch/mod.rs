@@ -37,18 +37,8 @@ impl Arithmetic {
     }
 }
 
-/// The device called `cpu`, `cuda` or `cuda:N`.
-pub fn device(name: &str) -> Result<Device> {
-    let index = match name.split_once(':') {
-        None if name == "cpu" => return Ok(Device::Cpu),
-        None if name == "cuda" => Some(0),
-        Some(("cuda", index)) => index.parse().ok(),
-        _ => None,
-    };
-    let Some(index) = index else {
-        let reason = "expected cpu, cuda or cuda:N";
-        return Err(Error::Setting { name: "device", value: name.to_owned(), reason });
-    };
+/// The GPU of this index.
+pub(super) fn device(index: usize) -> Result<Device> {
     library::load_cuda()?;
     let found = tch::Cuda::device_count();
     if (index as i64) < found {
@@ -56,7 +46,7 @@ pub fn device(name: &str) -> Result<Device> {
         library::set_deterministic();
         return Ok(Device::Cuda(index));
     }
-    Err(Error::NoDevice { asked: name.to_owned(), found: format!("{found} usable GPUs") })
+    Err(Error::NoDevice { asked: format!("cuda:{index}"), found: format!("{found} usable GPUs") })
 }
 
 impl From<tch::TchError> for Error {

@@ -80,8 +80,7 @@ impl TorchTrainer {
         normalisation: &Normalisation,
         shape: Shape,
         state: &State,
-        device: Device,
-        arithmetic: Arithmetic,
+        (device, arithmetic): (Device, Arithmetic),
     ) -> Result<Self> {
         recipe.check()?;
         if recipe.rotations && shape.height != shape.width {

@@ -1,0 +1,90 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anstream::eprintln;
+use ivoro_vision::dataset::Dataset;
+use ivoro_vision::engine::Backbone;
+use ivoro_vision::extract::{Extracted, Extraction, extract};
+use ivoro_vision::network::{Weights, fingerprint};
+
+use crate::failure::Failure;
+use crate::image_args::{BackboneArguments, ExtractArguments, PrecisionChoice, views};
+use crate::{output, progress};
+
+/// A frozen network from a file, with a hash of what it is.
+pub(crate) struct Loaded {
+    pub(crate) backbone: Box<dyn Backbone>,
+    pub(crate) fingerprint: String,
+    /// Channels that the network takes.
+    pub(crate) channels: usize,
+}
+
+/// Opens the network that the arguments name.
+pub(crate) fn load(arguments: &BackboneArguments) -> Result<Loaded, Failure> {
+    let bytes = fs_err::read(&arguments.backbone)?;
+    let weights = Weights::from_bytes(&arguments.backbone, &bytes)?;
+    Ok(Loaded {
+        backbone: arguments.device.backbone(&weights)?,
+        fingerprint: fingerprint(&bytes),
+        channels: weights.architecture.channels,
+    })
+}
+
+/// Writes the features of a data set.
+pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failure> {
+    let dataset = arguments.images.open(&arguments.dataset)?;
+    eprintln!("{}: {}", dataset.name, dataset.layout);
+    let mut loaded = load(&arguments.backbone)?;
+    let fit = arguments.images.fit(&dataset.train, Some(loaded.channels))?;
+    let settings = Extraction {
+        views: views(&arguments.views),
+        layers: arguments.layers.clone(),
+        half_precision: arguments.precision == PrecisionChoice::F16,
+        batch: arguments.backbone.batch,
+        fit,
+        broken: arguments.images.broken(),
+        metadata: BTreeMap::from([
+            ("weights".to_owned(), loaded.fingerprint.clone()),
+            ("data_set".to_owned(), dataset.name.clone()),
+            ("data_set_identity".to_owned(), dataset.identity()?),
+            ("device".to_owned(), arguments.backbone.device.to_string()),
+        ]),
+    };
+    progress::catch_interrupts();
+    let done = extract_to(&dataset, &mut *loaded.backbone, &settings, &arguments.out)?;
+    for sentence in &done.broken {
+        eprintln!("left out: {sentence}");
+    }
+    Ok(output::print(&format!(
+        "{}: features of {} images{}\n",
+        arguments.out.display(),
+        done.computed + done.resumed,
+        if done.resumed > 0 {
+            format!(", {} of them from before", done.resumed)
+        } else {
+            String::new()
+        }
+    ))?)
+}
+
+/// Extracts with a progress bar.
+pub(crate) fn extract_to(
+    dataset: &Dataset,
+    backbone: &mut dyn Backbone,
+    settings: &Extraction,
+    out: &Path,
+) -> Result<Extracted, Failure> {
+    let bar = progress::bar(dataset.train.len() + dataset.test.len());
+    bar.set_message("images");
+    let mut first = true;
+    let result = extract(dataset, backbone, settings, out, |done, images| {
+        bar.set_length(images as u64);
+        bar.set_position(done as u64);
+        if std::mem::take(&mut first) {
+            bar.reset_eta();
+        }
+        !progress::interrupted()
+    });
+    bar.finish_and_clear();
+    result?.ok_or(Failure::Interrupted)
+}

@@ -1,0 +1,311 @@
+//! Arguments of the verbs that start from images.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use ivoro::{ClassOrder, Protocol, View};
+use ivoro_vision::dataset::{Broken, Dataset, Fit, How, OpenOptions, Shape, Split};
+use ivoro_vision::engine::Device;
+use ivoro_vision::network::{Architecture, Precision, Stem};
+use ivoro_vision::train::Recipe;
+
+use crate::failure::Failure;
+
+/// How a data set of images is read.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Images")]
+pub(crate) struct ImageArguments {
+    /// Side of the square that images are brought to (default: their own size, if all have one).
+    #[arg(long, value_name = "PIXELS")]
+    pub(crate) size: Option<usize>,
+
+    /// How other sizes are brought to it: stretch both sides, or cut out the centre.
+    #[arg(long, value_name = "HOW", default_value = "stretch")]
+    pub(crate) fit: FitChoice,
+
+    /// Leave out images that can't be read, and list them, instead of stopping at the first.
+    #[arg(long)]
+    pub(crate) skip_broken: bool,
+
+    /// Share of each class that becomes test images, where a folder has no such part.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
+    pub(crate) test_share: f64,
+
+    /// Seed of that division.
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub(crate) split_seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FitChoice {
+    /// Both sides are scaled on their own.
+    Stretch,
+    /// The shorter side is scaled to 8/7 of the size, then the centre is cut out.
+    Centre,
+}
+
+impl ImageArguments {
+    pub(crate) fn open(&self, path: &Path) -> Result<Dataset, Failure> {
+        let (test_share, seed, broken) = (self.test_share, self.split_seed, self.broken());
+        Ok(Dataset::open(path, &OpenOptions { test_share, seed, broken })?)
+    }
+
+    pub(crate) fn broken(&self) -> Broken {
+        if self.skip_broken { Broken::Skip } else { Broken::Fail }
+    }
+
+    /// The shape that images are brought to. Without a size given, it is that of the first one,
+    /// and all others must have it too.
+    pub(crate) fn fit(&self, split: &Split, channels: Option<usize>) -> Result<Fit, Failure> {
+        let own = match split.shape() {
+            Some(shape) => shape,
+            None if split.is_empty() => {
+                return Err(Failure::Usage("the data set has no image".to_owned()));
+            }
+            None => split.measure(0)?,
+        };
+        let channels = channels.unwrap_or(own.channels);
+        Ok(match self.size {
+            None if channels == own.channels => Fit { shape: own, how: How::Exact },
+            None => Fit { shape: Shape { channels, ..own }, how: How::Resize },
+            Some(size) => Fit {
+                shape: Shape { height: size, width: size, channels },
+                how: match self.fit {
+                    FitChoice::Stretch => How::Resize,
+                    FitChoice::Centre => How::ResizeThenCentreCrop { resize: size * 8 / 7 },
+                },
+            },
+        })
+    }
+}
+
+/// Which classes are there when.
+#[derive(Debug, Args)]
+pub(crate) struct BaseArguments {
+    /// Which classes come when: the first number is that of base classes. 50+5x10 or 4,3,3.
+    /// Default: half of the classes first.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) protocol: Option<String>,
+
+    /// Class order: identity, a seed, numpy:SEED, or a file with ids or names.
+    #[arg(long, value_name = "ORDER", default_value = "numpy:1993")]
+    pub(crate) order: String,
+}
+
+impl BaseArguments {
+    /// The data set's labels of the base classes, in order.
+    pub(crate) fn base(&self, dataset: &Dataset) -> Result<Vec<u32>, Failure> {
+        let classes = dataset.classes.len();
+        let protocol = match &self.protocol {
+            Some(text) => text.parse()?,
+            None => Protocol::default_for(classes)?,
+        };
+        protocol.check(classes)?;
+        let order = class_order(&self.order, &dataset.classes)?.permutation(classes)?;
+        Ok(order[..protocol.sizes()[0]].iter().map(|&class| class as u32).collect())
+    }
+}
+
+/// A class order as text: a name, a seed, or a file.
+pub(crate) fn class_order(text: &str, names: &[String]) -> Result<ClassOrder, Failure> {
+    match text.parse() {
+        Ok(order) => Ok(order),
+        Err(_) if Path::new(text).exists() => {
+            Ok(ClassOrder::from_list_text(&fs_err::read_to_string(text)?, names)?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Which network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NetworkChoice {
+    /// ResNet-18 with a 3×3 first convolution, for images of about 28 to 64 pixels.
+    Resnet18,
+    /// ResNet-18 with a 7×7 first convolution, for images of about 224 pixels.
+    Resnet18Large,
+    /// A network that trains in about a minute on two cores, for small images.
+    Small,
+}
+
+impl NetworkChoice {
+    pub(crate) fn architecture(self, embedding: Option<usize>) -> Architecture {
+        // Channels and outputs are set when the data are known.
+        let architecture = match self {
+            Self::Resnet18 => Architecture::resnet18(Stem::Small, 3, 0),
+            Self::Resnet18Large => Architecture::resnet18(Stem::Large, 3, 0),
+            Self::Small => Architecture::small(3, 0),
+        };
+        match embedding {
+            Some(dimensions) => architecture.with_embedding(dimensions),
+            None => architecture,
+        }
+    }
+}
+
+/// How a network is trained. What is not given is the recipe of PASS.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Training")]
+pub(crate) struct TrainingArguments {
+    /// The network.
+    #[arg(long, default_value = "resnet18")]
+    pub(crate) network: NetworkChoice,
+
+    /// Give the network a last layer of this many values, e.g. 2 for pictures in the plane.
+    #[arg(long, value_name = "DIM")]
+    pub(crate) embedding: Option<usize>,
+
+    /// TOML file with the settings of training; the flags below win over it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) recipe: Option<PathBuf>,
+
+    /// Times every training image is seen (101).
+    #[arg(long, value_name = "N")]
+    pub(crate) epochs: Option<usize>,
+
+    /// Training images a step, each at four rotations (64).
+    #[arg(long, value_name = "N")]
+    pub(crate) batch: Option<usize>,
+
+    /// First learning rate (0.001).
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<f32>,
+
+    /// Share of the base classes' training images that only measure accuracy (0).
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) validation: Option<f64>,
+
+    /// Seed of weights, order and augmentation (0).
+    #[arg(long, value_name = "SEED")]
+    pub(crate) training_seed: Option<u64>,
+}
+
+impl TrainingArguments {
+    pub(crate) fn recipe(&self) -> Result<Recipe, Failure> {
+        let mut recipe = match &self.recipe {
+            Some(path) => toml::from_str(&fs_err::read_to_string(path)?)
+                .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?,
+            None => Recipe::default(),
+        };
+        recipe.epochs = self.epochs.unwrap_or(recipe.epochs);
+        recipe.batch = self.batch.unwrap_or(recipe.batch);
+        recipe.rate = self.rate.unwrap_or(recipe.rate);
+        recipe.holdout = self.validation.unwrap_or(recipe.holdout);
+        recipe.seed = self.training_seed.unwrap_or(recipe.seed);
+        recipe.check()?;
+        Ok(recipe)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrainArguments {
+    /// Data set: a CIFAR, MNIST or MedMNIST file or folder, or a folder of images by class.
+    pub(crate) dataset: PathBuf,
+
+    /// The weights file to write. Beside it: a log, and a checkpoint until training is done.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) base: BaseArguments,
+
+    /// Where to compute: cpu, cuda or cuda:N; cuda:0:full for 32-bit arithmetic on a GPU.
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: Device,
+
+    /// How the weights are stored.
+    #[arg(long, default_value = "f16")]
+    pub(crate) precision: PrecisionChoice,
+
+    #[command(flatten)]
+    pub(crate) images: ImageArguments,
+
+    #[command(flatten)]
+    pub(crate) training: TrainingArguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PrecisionChoice {
+    /// 16 bits a number.
+    F16,
+    /// 32 bits a number.
+    F32,
+}
+
+impl From<PrecisionChoice> for Precision {
+    fn from(choice: PrecisionChoice) -> Self {
+        match choice {
+            PrecisionChoice::F16 => Self::Half,
+            PrecisionChoice::F32 => Self::Full,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExtractArguments {
+    /// Data set: a CIFAR, MNIST or MedMNIST file or folder, or a folder of images by class.
+    pub(crate) dataset: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) backbone: BackboneArguments,
+
+    /// The features file to write. A stopped extraction goes on where it was.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+
+    /// Views of each image: upright, rotations, flips, or rotations,flips for all eight.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "rotations")]
+    pub(crate) views: Vec<ViewChoice>,
+
+    /// Layers, the last first: last,block3 (default: all).
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) layers: Vec<String>,
+
+    /// How numbers are stored.
+    #[arg(long, default_value = "f16")]
+    pub(crate) precision: PrecisionChoice,
+
+    #[command(flatten)]
+    pub(crate) images: ImageArguments,
+}
+
+/// The frozen network.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Network")]
+pub(crate) struct BackboneArguments {
+    /// Weights of the network: a safetensors file of ours or of torchvision's ResNet-18.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) backbone: PathBuf,
+
+    /// Where to compute: cpu, cuda or cuda:N; cuda:0:full for 32-bit arithmetic on a GPU.
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: Device,
+
+    /// Images computed at once.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) batch: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ViewChoice {
+    /// The image as it is.
+    Upright,
+    /// 0°, 90°, 180°, 270°.
+    Rotations,
+    /// The mirror image of each other view.
+    Flips,
+}
+
+/// The views that a list of choices stands for.
+pub(crate) fn views(choices: &[ViewChoice]) -> Vec<View> {
+    let mut views = if choices.contains(&ViewChoice::Rotations) {
+        View::ROTATIONS.to_vec()
+    } else {
+        vec![View::UPRIGHT]
+    };
+    if choices.contains(&ViewChoice::Flips) {
+        let mirrored: Vec<View> = views.iter().map(|view| view.mirror()).collect();
+        views.extend(mirrored);
+    }
+    views
+}

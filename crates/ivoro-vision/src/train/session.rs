@@ -1,0 +1,204 @@
+//! Training from a data set to a weights file, resumable: the epochs done lie in a checkpoint.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::checkpoint::Checkpoint;
+use super::epochs::{Epoch, TrainingData, run_epoch};
+use super::recipe::Recipe;
+use crate::dataset::{Dataset, Fit};
+use crate::engine::{Device, Normalisation, State, Trainer};
+use crate::error::{Error, Result};
+use crate::network::{Architecture, Weights};
+
+/// Images that are looked at to measure mean and deviation of the channels.
+const MEASURED_IMAGES: usize = 10_000;
+
+/// What is to be trained.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The network; `outputs` is set from the number of base classes.
+    pub architecture: Architecture,
+    /// How it is trained.
+    pub recipe: Recipe,
+    /// The data set's labels of the base classes, in order.
+    pub base: Vec<u32>,
+    /// The shape all images are brought to.
+    pub fit: Fit,
+    /// Where it is computed.
+    pub device: Device,
+    /// A hash of the data set.
+    pub identity: String,
+}
+
+/// A training that is under way.
+pub struct Training<'a> {
+    plan: Plan,
+    data: TrainingData<'a>,
+    dataset: &'a Dataset,
+    trainer: Box<dyn Trainer>,
+    checkpoint: Checkpoint,
+    path: PathBuf,
+}
+
+impl<'a> Training<'a> {
+    /// Begins, or goes on from the checkpoint at `path`. A checkpoint of another training is an
+    /// error: it is never written over.
+    pub fn begin(dataset: &'a Dataset, mut plan: Plan, path: &Path) -> Result<Self> {
+        plan.recipe.check()?;
+        plan.architecture.channels = plan.fit.shape.channels;
+        plan.architecture.outputs = plan.base.len() * plan.recipe.sisters();
+        let data = TrainingData::new(&dataset.train, &plan.base, plan.fit, &plan.recipe);
+        if data.rows.is_empty() {
+            return Err(Error::NothingToTrain { classes: plan.base.len() });
+        }
+        let identity = plan.data_identity();
+        let checkpoint = if path.exists() {
+            let found = Checkpoint::read(path)?;
+            plan.check_same(path, &found, &identity)?;
+            found
+        } else {
+            first_checkpoint(&plan, &data, identity)?
+        };
+        let trainer = plan.device.trainer(
+            &plan.architecture,
+            &plan.recipe,
+            &checkpoint.normalisation,
+            plan.fit.shape,
+            &checkpoint.state,
+        )?;
+        Ok(Self { plan, data, dataset, trainer, checkpoint, path: path.to_owned() })
+    }
+
+    /// Epochs that are done.
+    pub fn epochs(&self) -> &[Epoch] {
+        &self.checkpoint.epochs
+    }
+
+    /// How many images are trained on.
+    pub fn images(&self) -> usize {
+        self.data.rows.len()
+    }
+
+    /// Does the next epoch and keeps a checkpoint. `None` when all are done, or when `each_step`
+    /// said `false`: then the epoch begun is lost and the last checkpoint stands.
+    pub fn next_epoch(
+        &mut self,
+        each_step: impl FnMut(usize, usize) -> bool,
+    ) -> Result<Option<Epoch>> {
+        let index = self.checkpoint.epochs.len();
+        if index >= self.plan.recipe.epochs {
+            return Ok(None);
+        }
+        let trainer = &mut *self.trainer;
+        let epoch = run_epoch(trainer, &self.data, &self.plan.recipe, index, each_step)?;
+        if let Some(epoch) = &epoch {
+            if !epoch.loss.is_finite() {
+                return Err(Error::Diverged { epoch: index + 1, loss: epoch.loss });
+            }
+            self.checkpoint.epochs.push(epoch.clone());
+            self.checkpoint.state = self.trainer.state()?;
+            self.checkpoint.write(&self.path)?;
+        }
+        Ok(epoch)
+    }
+
+    /// Accuracy on the base classes' test images in percent: one view, and with rotations the
+    /// ensemble of four.
+    pub fn test(&mut self) -> Result<(f64, Option<f64>)> {
+        let Plan { recipe, base, fit, .. } = &self.plan;
+        let everything = Recipe { holdout: 0.0, ..recipe.clone() };
+        let data = TrainingData::new(&self.dataset.test, base, *fit, &everything);
+        let single = data.accuracy(&mut *self.trainer, &data.rows, recipe)?;
+        let ensemble = if recipe.rotations {
+            Some(data.ensemble_accuracy(&mut *self.trainer, &data.rows)?)
+        } else {
+            None
+        };
+        Ok((single, ensemble))
+    }
+
+    /// The weights as they are now, with all that is known of them.
+    pub fn weights(&self) -> Result<Weights> {
+        let (learned, measured) = self.checkpoint.state.result();
+        let classes: Vec<&String> =
+            self.plan.base.iter().map(|&label| &self.dataset.classes[label as usize]).collect();
+        let mut metadata = BTreeMap::from([
+            ("data_set".to_owned(), self.dataset.name.clone()),
+            ("data_set_identity".to_owned(), self.plan.identity.clone()),
+            ("image".to_owned(), self.plan.fit.shape.to_string()),
+        ]);
+        metadata.insert("recipe".to_owned(), json(&self.plan.recipe)?);
+        metadata.insert("base_classes".to_owned(), json(&classes)?);
+        metadata.insert("device".to_owned(), self.plan.device.to_string());
+        if let Some(last) = self.checkpoint.epochs.last() {
+            metadata.insert("last_epoch".to_owned(), json(last)?);
+        }
+        Ok(Weights {
+            architecture: self.plan.architecture.clone(),
+            learned: learned.to_vec(),
+            measured: measured.to_vec(),
+            normalisation: self.checkpoint.normalisation.clone(),
+            metadata,
+        })
+    }
+}
+
+/// JSON of anything that can be written as such.
+fn json(value: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::Engine { what: error.to_string() })
+}
+
+impl Plan {
+    /// A hash of what is trained on: data set, base classes and shape.
+    fn data_identity(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.identity.as_bytes());
+        hasher.update(self.fit.shape.to_string().as_bytes());
+        for &label in &self.base {
+            hasher.update(&label.to_le_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
+    fn check_same(&self, path: &Path, found: &Checkpoint, identity: &str) -> Result<()> {
+        let differs = [
+            ("network", found.architecture != self.architecture),
+            ("recipe", found.recipe != self.recipe),
+            ("data set or base classes", found.data != identity),
+        ];
+        match differs.iter().find(|(_, differs)| *differs) {
+            Some((what, _)) => {
+                Err(Error::OtherTraining { path: path.to_owned(), what: (*what).to_owned() })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn first_checkpoint(plan: &Plan, data: &TrainingData<'_>, identity: String) -> Result<Checkpoint> {
+    let step = data.rows.len().div_ceil(MEASURED_IMAGES);
+    let some: Vec<usize> = data.rows.iter().copied().step_by(step).collect();
+    let images = data.images.read(&some, data.fit, data.broken)?;
+    let normalisation = Normalisation::measure(&images.pixels, images.shape.channels);
+    let Plan { architecture, recipe, .. } = plan;
+    let weights = Weights::random(architecture.clone(), normalisation.clone(), recipe.seed);
+    let moments = vec![0.0; weights.learned.len()];
+    let average = recipe.average.map(|_| (weights.learned.clone(), weights.measured.clone()));
+    let state = State {
+        learned: weights.learned,
+        measured: weights.measured,
+        first: moments.clone(),
+        second: moments,
+        average,
+        steps: 0,
+    };
+    Ok(Checkpoint {
+        architecture: architecture.clone(),
+        recipe: recipe.clone(),
+        normalisation,
+        data: identity,
+        epochs: Vec::new(),
+        state,
+    })
+}
