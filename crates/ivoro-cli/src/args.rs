@@ -10,7 +10,7 @@ use ivoro::input::ReadOptions;
 use ivoro::tune::Given;
 use ivoro::{ModelOptions, Variant};
 
-use crate::image_args::{ExtractArguments, TrainArguments};
+use crate::image_args::{DemoArguments, ExtractArguments, PipelineArguments, TrainArguments};
 
 /// Teach a running classifier new classes, from their features alone.
 ///
@@ -31,6 +31,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Compare methods on a features file: one table, run.json and CSV.
     Run(Box<RunArguments>),
+    /// Learn MNIST digits from scratch: training, features, all methods, in under three minutes.
+    Demo(DemoArguments),
     /// Train a network on the images of the base classes.
     Train(Box<TrainArguments>),
     /// Compute the features of a data set of images with a frozen network.
@@ -220,8 +222,9 @@ impl SettingArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// Features file: .features/.safetensors, .npz, .npy, .parquet or .arrow. Without one, the
-    /// small real set that comes with the program.
+    /// Features file (.features/.safetensors, .npz, .npy, .parquet or .arrow) or a data set of
+    /// images (folder, archive), on whose base classes a network is trained first. Without one,
+    /// the small real features that come with the program.
     pub(crate) features: Option<PathBuf>,
 
     /// Which classes come when: 50+5x10 (50 first, then 5 phases of 10) or a list, 4,3,3.
@@ -262,6 +265,9 @@ pub(crate) struct RunArguments {
     /// Share of each class held out as test samples, where a file has no test part.
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     pub(crate) holdout: f64,
+
+    #[command(flatten)]
+    pub(crate) pipeline: PipelineArguments,
 
     #[command(flatten)]
     pub(crate) input: InputArguments,

@@ -309,3 +309,50 @@ pub(crate) fn views(choices: &[ViewChoice]) -> Vec<View> {
     }
     views
 }
+
+/// From a data set of images to features, inside `run`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Images (where the input is a data set of images)")]
+pub(crate) struct PipelineArguments {
+    /// A trained network; without one, a network is trained on the base classes.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) backbone: Option<PathBuf>,
+
+    /// Where to compute networks: cpu, cuda or cuda:N.
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: Device,
+
+    /// Views of each image: upright, rotations, flips, or rotations,flips for all eight.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "rotations")]
+    pub(crate) views: Vec<ViewChoice>,
+
+    /// Images computed at once when features are taken.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) extraction_batch: usize,
+
+    /// Folder for trained networks and features, which later runs find again by the hash of what
+    /// made them (default: ivoro in the user's cache folder).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) images: ImageArguments,
+
+    #[command(flatten)]
+    pub(crate) training: TrainingArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Folder for all that is made: images, weights, features, records.
+    #[arg(long, value_name = "DIR", default_value = "ivoro-demo")]
+    pub(crate) out: PathBuf,
+
+    /// Features in the plane, so that cells can be drawn; accuracy falls.
+    #[arg(long)]
+    pub(crate) plane: bool,
+
+    /// Epochs of base-phase training.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub(crate) epochs: usize,
+}

@@ -1,9 +1,11 @@
 //! One verb a file.
 
+mod demo;
 mod extract;
 mod model;
 mod predict;
 mod run;
+mod source;
 mod train;
 mod variants;
 
@@ -19,6 +21,7 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(&arguments.with_defaults()),
         Command::Train(arguments) => train::train(&arguments),
         Command::Extract(arguments) => extract::extract_features(&arguments),
+        Command::Demo(arguments) => demo::demo(&arguments),
         Command::Variants => variants::variants(),
         Command::Learn(arguments) => model::learn(&arguments),
         Command::Predict(arguments) => predict::predict(&arguments),

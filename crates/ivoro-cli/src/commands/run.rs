@@ -2,7 +2,6 @@ use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
 use ivoro::head::{EXTENDED, PAPER};
-use ivoro::input::{self, SplitOrigin};
 use ivoro::peers::{Peer, PeerSettings};
 use ivoro::record::{Kind, MethodRecord, RunRecord, Summary, VERSION};
 use ivoro::{ClassOrder, Learner, Model, ModelOptions, Protocol, Run, Split, Stream, Variant};
@@ -10,11 +9,9 @@ use serde_json::json;
 
 use crate::args::RunArguments;
 use crate::failure::Failure;
+use super::source::Source;
+use crate::image_args::class_order;
 use crate::{output, progress};
-
-/// The small real set that comes with the program.
-const EMBEDDED: &[u8] = include_bytes!("../../data/cifar100-small.features");
-const EMBEDDED_NAME: &str = "cifar100-small.features (embedded)";
 
 /// A method that was asked for.
 #[derive(Clone, Debug)]
@@ -42,38 +39,42 @@ impl Method {
 /// Compares methods on one data set.
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let methods = methods(arguments)?;
-    let (split, origin, name) = data(arguments)?;
-    let methods = suitable(methods, &split)?;
+    let source = Source::open(arguments)?;
+    let classes = source.classes();
     let protocol = match &arguments.protocol {
         Some(text) => text.parse()?,
-        None => Protocol::default_for(split.train.classes().len())?,
+        None => Protocol::default_for(classes.len())?,
     };
-    protocol.check(split.train.classes().len())?;
-    let orders = orders(arguments, &split)?;
+    protocol.check(classes.len())?;
+    let orders: Vec<ClassOrder> = arguments
+        .order
+        .iter()
+        .map(|text| class_order(text, classes))
+        .collect::<Result<_, Failure>>()?;
     if let Some(folder) = &arguments.out {
         fs_err::create_dir_all(folder)?;
     }
     progress::catch_interrupts();
-    let phases = protocol.sizes().len();
-    let bar = progress::bar(orders.len() * methods.len() * phases);
     let mut records = Vec::new();
     for order in &orders {
-        let stream = Stream::new(&split, protocol.clone(), order)?;
-        let mut record = begin(arguments, &stream, order, &origin, &name);
+        let found = source.features(arguments, &protocol, order)?;
+        let methods = suitable(methods.clone(), &found.split)?;
+        let stream = Stream::new(&found.split, protocol.clone(), order)?;
+        let mut record = begin(arguments, &stream, order, &found.origin, &found.name);
         let path = record_path(arguments, orders.len(), order);
         let finished = path.as_deref().map_or(Vec::new(), |path| finished(path, &record));
+        let bar = progress::bar(methods.len() * protocol.sizes().len());
         let result =
             go_through(arguments, &stream, &methods, finished, &mut record, path.as_deref(), &bar);
+        bar.finish_and_clear();
         records.push(record);
         if let Err(failure) = result {
-            bar.finish_and_clear();
             if matches!(failure, Failure::Interrupted) {
                 report(arguments, &records)?;
             }
             return Err(failure);
         }
     }
-    bar.finish_and_clear();
     report(arguments, &records)?;
     if arguments.features.is_none() {
         next_steps();
@@ -214,44 +215,6 @@ fn suitable(methods: Vec<Method>, split: &Split) -> Result<Vec<Method>, Failure>
         anstream::eprintln!("note: left out for want of rotated views or a second layer: {names}");
     }
     Ok(fit)
-}
-
-fn data(arguments: &RunArguments) -> Result<(Split, String, String), Failure> {
-    let mut options = arguments.input.options();
-    options.seed = arguments.settings.seed;
-    let (file, name) = match &arguments.features {
-        Some(path) => {
-            let spinner = progress::spinner(&format!("reading {}", path.display()));
-            let file = input::read(path, &options)?;
-            spinner.finish_and_clear();
-            let name =
-                path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-            (file, name)
-        }
-        None => (input::read_bytes(EMBEDDED_NAME, EMBEDDED, &options)?, EMBEDDED_NAME.to_owned()),
-    };
-    let (split, origin) = file.into_split(arguments.holdout, options.seed)?;
-    let origin = match origin {
-        SplitOrigin::File => "the file's own training and test parts".to_owned(),
-        SplitOrigin::HeldOut { fraction, seed } => {
-            let text = format!("{fraction} of each class held out as test, seed {seed}");
-            anstream::eprintln!("note: the file has no test part: {text}");
-            text
-        }
-    };
-    Ok((split, origin, name))
-}
-
-fn orders(arguments: &RunArguments, split: &Split) -> Result<Vec<ClassOrder>, Failure> {
-    let order = |text: &String| -> Result<ClassOrder, Failure> {
-        let parsed = text.parse::<ClassOrder>();
-        if parsed.is_err() && Path::new(text).is_file() {
-            let list = fs_err::read_to_string(text)?;
-            return Ok(ClassOrder::from_list_text(&list, split.train.classes())?);
-        }
-        Ok(parsed?)
-    };
-    arguments.order.iter().map(order).collect()
 }
 
 fn begin(

@@ -1,0 +1,228 @@
+//! Where a run's features come from: a file, the set that comes with the program, or images.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anstream::eprintln;
+use ivoro::input::{self, ReadOptions, SplitOrigin};
+use ivoro::{ClassOrder, Protocol, Split};
+use ivoro_vision::dataset::{Dataset, Fit};
+use ivoro_vision::extract::Extraction;
+use ivoro_vision::network::{Precision, Weights, fingerprint};
+use ivoro_vision::train::Plan;
+
+use super::{extract, train};
+use crate::args::RunArguments;
+use crate::failure::Failure;
+use crate::image_args::{BackboneArguments, PipelineArguments, views};
+use crate::progress;
+
+/// The small real set that comes with the program.
+const EMBEDDED: &[u8] = include_bytes!("../../data/cifar100-small.features");
+const EMBEDDED_NAME: &str = "cifar100-small.features (embedded)";
+
+/// What a run is given.
+pub(super) enum Source {
+    /// Features, already divided.
+    Features(Box<Found>),
+    /// Images, whose features depend on the base classes.
+    Images { dataset: Box<Dataset>, identity: String },
+}
+
+/// Features with what is known of them.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) split: Split,
+    /// How train and test parts came to be.
+    pub(super) origin: String,
+    pub(super) name: String,
+}
+
+impl Source {
+    /// Opens what the arguments name.
+    pub(super) fn open(arguments: &RunArguments) -> Result<Self, Failure> {
+        let Some(path) = &arguments.features else {
+            let file = input::read_bytes(EMBEDDED_NAME, EMBEDDED, &options(arguments))?;
+            return found(arguments, file, EMBEDDED_NAME.to_owned());
+        };
+        if is_images(path) {
+            let spinner = progress::spinner(&format!("reading {}", path.display()));
+            let dataset = arguments.pipeline.images.open(path)?;
+            let identity = dataset.identity()?;
+            spinner.finish_and_clear();
+            eprintln!("{}: {}", dataset.name, dataset.layout);
+            return Ok(Self::Images { dataset: Box::new(dataset), identity });
+        }
+        read(arguments, path).map(|found| Self::Features(Box::new(found)))
+    }
+
+    /// Names of all classes.
+    pub(super) fn classes(&self) -> &[String] {
+        match self {
+            Self::Features(found) => found.split.train.classes(),
+            Self::Images { dataset, .. } => &dataset.classes,
+        }
+    }
+
+    /// The features for one class order: for images, of a network trained on its base classes.
+    pub(super) fn features(
+        &self,
+        arguments: &RunArguments,
+        protocol: &Protocol,
+        order: &ClassOrder,
+    ) -> Result<Found, Failure> {
+        let (dataset, identity) = match self {
+            Self::Features(found) => return Ok((**found).clone()),
+            Self::Images { dataset, identity } => (dataset, identity),
+        };
+        let permutation = order.permutation(dataset.classes.len())?;
+        let base = permutation[..protocol.sizes()[0]].iter().map(|&class| class as u32).collect();
+        let path = Pipeline::new(&arguments.pipeline, dataset, identity)?.features(base)?;
+        let mut found = read(arguments, &path)?;
+        found.name.clone_from(&dataset.name);
+        Ok(found)
+    }
+}
+
+/// Whether a path is a data set of images rather than a features file.
+fn is_images(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
+    match extension.to_ascii_lowercase().as_str() {
+        "features" | "safetensors" | "npy" | "parquet" | "arrow" | "feather" => path.is_dir(),
+        // MedMNIST's files hold images, NumPy's usual ones features.
+        "npz" => Dataset::open(path, &ivoro_vision::dataset::OpenOptions::default()).is_ok(),
+        "gz" | "tgz" => true,
+        _ => path.is_dir(),
+    }
+}
+
+fn options(arguments: &RunArguments) -> ReadOptions {
+    ReadOptions { seed: arguments.settings.seed, ..arguments.input.options() }
+}
+
+fn read(arguments: &RunArguments, path: &Path) -> Result<Found, Failure> {
+    let spinner = progress::spinner(&format!("reading {}", path.display()));
+    let file = input::read(path, &options(arguments))?;
+    spinner.finish_and_clear();
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    match found(arguments, file, name)? {
+        Source::Features(found) => Ok(*found),
+        Source::Images { .. } => Err(Failure::Usage("a features file was expected".to_owned())),
+    }
+}
+
+fn found(
+    arguments: &RunArguments,
+    file: input::FeatureFile,
+    name: String,
+) -> Result<Source, Failure> {
+    let (split, origin) = file.into_split(arguments.holdout, arguments.settings.seed)?;
+    let origin = match origin {
+        SplitOrigin::File => "the file's own training and test parts".to_owned(),
+        SplitOrigin::HeldOut { fraction, seed } => {
+            let text = format!("{fraction} of each class held out as test, seed {seed}");
+            eprintln!("note: the file has no test part: {text}");
+            text
+        }
+    };
+    Ok(Source::Features(Box::new(Found { split, origin, name })))
+}
+
+/// From images to features, each step kept under a name made of all that went into it.
+struct Pipeline<'a> {
+    arguments: &'a PipelineArguments,
+    dataset: &'a Dataset,
+    identity: &'a str,
+    cache: PathBuf,
+}
+
+impl<'a> Pipeline<'a> {
+    fn new(
+        arguments: &'a PipelineArguments,
+        dataset: &'a Dataset,
+        identity: &'a str,
+    ) -> Result<Self, Failure> {
+        let cache = arguments.cache.clone().unwrap_or_else(default_cache);
+        fs_err::create_dir_all(&cache)?;
+        Ok(Self { arguments, dataset, identity, cache })
+    }
+
+    /// The features file, computed unless it is there.
+    fn features(&self, base: Vec<u32>) -> Result<PathBuf, Failure> {
+        let weights = match &self.arguments.backbone {
+            Some(path) => path.clone(),
+            None => self.weights(base)?,
+        };
+        let backbone = BackboneArguments {
+            backbone: weights,
+            device: self.arguments.device.clone(),
+            batch: self.arguments.extraction_batch,
+        };
+        let mut loaded = extract::load(&backbone)?;
+        let fit = self.arguments.images.fit(&self.dataset.train, Some(loaded.channels))?;
+        let settings = self.extraction(&loaded.fingerprint, fit);
+        let made_of = format!("{settings:?}");
+        let path = self.cache.join(format!("{}.features", short_hash(&made_of)));
+        if path.exists() {
+            eprintln!("features from {}", path.display());
+            return Ok(path);
+        }
+        let done = extract::extract_to(self.dataset, &mut *loaded.backbone, &settings, &path)?;
+        done.broken.iter().for_each(|sentence| eprintln!("left out: {sentence}"));
+        Ok(path)
+    }
+
+    fn extraction(&self, weights: &str, fit: Fit) -> Extraction {
+        let note = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        Extraction {
+            views: views(&self.arguments.views),
+            layers: vec!["last".to_owned(), "block3".to_owned()],
+            half_precision: true,
+            batch: self.arguments.extraction_batch,
+            fit,
+            broken: self.arguments.images.broken(),
+            metadata: BTreeMap::from([
+                note("weights", weights),
+                note("data_set", &self.dataset.name),
+                note("data_set_identity", self.identity),
+                note("device", &self.arguments.device.to_string()),
+            ]),
+        }
+    }
+
+    /// The weights file, trained unless it is there.
+    fn weights(&self, base: Vec<u32>) -> Result<PathBuf, Failure> {
+        let training = &self.arguments.training;
+        let plan = Plan {
+            architecture: training.network.architecture(training.embedding),
+            recipe: training.recipe()?,
+            base,
+            fit: self.arguments.images.fit(&self.dataset.train, None)?,
+            device: self.arguments.device.clone(),
+            identity: self.identity.to_owned(),
+        };
+        let path = self.cache.join(format!("{}.safetensors", short_hash(&format!("{plan:?}"))));
+        if path.exists() {
+            // A file that can't be read is an error now, not after minutes of extraction.
+            Weights::read(&path)?;
+            eprintln!("weights from {}", path.display());
+            return Ok(path);
+        }
+        train::train_to(self.dataset, plan, &path, Precision::Half)?;
+        Ok(path)
+    }
+}
+
+fn short_hash(made_of: &str) -> String {
+    fingerprint(made_of.as_bytes())[..16].to_owned()
+}
+
+/// Where such files are kept for this user, or here.
+fn default_cache() -> PathBuf {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    match (set("XDG_CACHE_HOME"), set("HOME")) {
+        (Some(cache), _) => PathBuf::from(cache).join("ivoro"),
+        (None, Some(home)) => PathBuf::from(home).join(".cache").join("ivoro"),
+        (None, None) => PathBuf::from("ivoro-cache"),
+    }
+}

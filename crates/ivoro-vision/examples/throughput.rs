@@ -1,0 +1,83 @@
+//! Images a second of training and extraction with ResNet-18 on 32×32 images.
+//!
+//! ```text
+//! cargo run --release -p ivoro-vision --features torch --example throughput -- cuda 1024
+//! ```
+
+use std::time::Instant;
+
+use ivoro_vision::dataset::Shape;
+use ivoro_vision::engine::{Backbone, Batch, Device, Normalisation, State, Trainer};
+use ivoro_vision::network::{Architecture, Stem, Weights};
+use ivoro_vision::train::Recipe;
+
+const SHAPE: Shape = Shape { height: 32, width: 32, channels: 3 };
+
+fn main() -> ivoro_vision::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let device: Device = arguments.next().as_deref().unwrap_or("cpu").parse()?;
+    let views: usize = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(256);
+    let seconds: f64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(10.0);
+    let began = Instant::now();
+    let normalisation = Normalisation { mean: vec![0.5; 3], deviation: vec![0.25; 3] };
+    let weights =
+        Weights::random(Architecture::resnet18(Stem::Small, 3, 200), normalisation.clone(), 0);
+    let pixels: Vec<u8> =
+        (0..views * SHAPE.len()).map(|at| (ivoro::random::mix(1, at as u64) % 256) as u8).collect();
+    let recipe = Recipe { batch: views / 4, ..Recipe::default() };
+    let state = State {
+        learned: weights.learned.clone(),
+        measured: weights.measured.clone(),
+        first: vec![0.0; weights.learned.len()],
+        second: vec![0.0; weights.learned.len()],
+        average: None,
+        steps: 0,
+    };
+    let mut trainer =
+        device.trainer(&weights.architecture, &recipe, &normalisation, SHAPE, &state)?;
+    let labels: Vec<u32> = (0..views as u32 / 4).map(|at| at % 50).collect();
+    let batch = Batch { pixels: &pixels[..pixels.len() / 4], labels: &labels };
+    trainer.step(batch, 1e-3)?;
+    trainer.tally()?;
+    println!("first step done {:.1} s after the start", began.elapsed().as_secs_f64());
+    let training = rate(views, seconds, || {
+        trainer.step(batch, 1e-3)
+    }, &mut || trainer_sync())?;
+    let _ = trainer.tally()?;
+    println!("training, {views} views a step: {training:.0} images/s");
+    let mut backbone = device.backbone(&weights)?;
+    let extraction = rate(views, seconds, || {
+        backbone.features(&pixels, SHAPE, &[0]).map(|_| ())
+    }, &mut || trainer_sync())?;
+    println!("extraction, {views} images at once: {extraction:.0} images/s");
+    Ok(())
+}
+
+/// Waits for a GPU that still works.
+fn trainer_sync() {
+    #[cfg(feature = "torch")]
+    ivoro_vision::engine::torch::synchronise();
+}
+
+/// Images a second over the time given, after a few steps that do not count.
+fn rate(
+    images: usize,
+    seconds: f64,
+    mut work: impl FnMut() -> ivoro_vision::Result<()>,
+    wait: &mut dyn FnMut(),
+) -> ivoro_vision::Result<f64> {
+    for _ in 0..5 {
+        work()?;
+    }
+    wait();
+    let start = Instant::now();
+    let mut done = 0;
+    while start.elapsed().as_secs_f64() < seconds {
+        for _ in 0..10 {
+            work()?;
+        }
+        wait();
+        done += 10 * images;
+    }
+    Ok(done as f64 / start.elapsed().as_secs_f64())
+}
