@@ -11,20 +11,20 @@ use zip::write::SimpleFileOptions;
 
 /// The image whose value tells row, column and channel apart: no two transposed or interleaved
 /// readings of it agree.
-pub fn pixel(image: usize, row: usize, column: usize, channel: usize) -> u8 {
+pub(crate) fn pixel(image: usize, row: usize, column: usize, channel: usize) -> u8 {
     ((image * 7 + row * 31 + column * 3 + channel * 101) % 251) as u8
 }
 
-pub fn open(path: &Path) -> Dataset {
+pub(crate) fn open(path: &Path) -> Dataset {
     Dataset::open(path, &OpenOptions::default()).unwrap()
 }
 
-pub fn refusal(path: &Path) -> String {
+pub(crate) fn refusal(path: &Path) -> String {
     Dataset::open(path, &OpenOptions::default()).unwrap_err().to_string()
 }
 
 /// Pixels in the order image, row, column, channel.
-pub fn interleaved(images: &[usize], height: usize, width: usize, channels: usize) -> Vec<u8> {
+pub(crate) fn interleaved(images: &[usize], height: usize, width: usize, channels: usize) -> Vec<u8> {
     let mut pixels = Vec::new();
     for &image in images {
         for row in 0..height {
@@ -37,7 +37,7 @@ pub fn interleaved(images: &[usize], height: usize, width: usize, channels: usiz
 }
 
 /// A CIFAR image: all red, then all green, then all blue.
-pub fn planar(image: usize) -> Vec<u8> {
+pub(crate) fn planar(image: usize) -> Vec<u8> {
     let mut pixels = Vec::new();
     for channel in 0..3 {
         for row in 0..32 {
@@ -47,13 +47,13 @@ pub fn planar(image: usize) -> Vec<u8> {
     pixels
 }
 
-pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-pub fn tar_gz(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn tar_gz(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     for (name, bytes) in files {
         let mut header = tar::Header::new_gnu();
@@ -65,14 +65,14 @@ pub fn tar_gz(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// An idx file of bytes.
-pub fn idx(axes: &[u32], data: &[u8]) -> Vec<u8> {
+pub(crate) fn idx(axes: &[u32], data: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, 8, axes.len() as u8];
     bytes.extend(axes.iter().flat_map(|axis| axis.to_be_bytes()));
     bytes.extend_from_slice(data);
     bytes
 }
 
-pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+pub(crate) fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((header.len() as u16).to_le_bytes());
@@ -81,7 +81,7 @@ pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-pub fn npz(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn npz(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut writer = ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, bytes) in members {
         writer.start_file(format!("{name}.npy"), SimpleFileOptions::default()).unwrap();
@@ -91,7 +91,7 @@ pub fn npz(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// A pickle as Python 2 wrote CIFAR's: `data` and a list of labels.
-pub fn pickled_batch(key: &str, rows: u8, data: &[u8], labels: &[u8]) -> Vec<u8> {
+pub(crate) fn pickled_batch(key: &str, rows: u8, data: &[u8], labels: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x80\x02}q\x00(".to_vec();
     bytes.extend_from_slice(b"U\x04dataq\x01cnumpy.core.multiarray\n_reconstruct\nq\x02cnumpy\nndarray\nq\x03K\x00\x85U\x01b\x87Rq\x04(K\x01K");
     bytes.push(rows);
@@ -108,7 +108,7 @@ pub fn pickled_batch(key: &str, rows: u8, data: &[u8], labels: &[u8]) -> Vec<u8>
 }
 
 /// A pickle of class names.
-pub fn pickled_names(key: &str, names: &[String]) -> Vec<u8> {
+pub(crate) fn pickled_names(key: &str, names: &[String]) -> Vec<u8> {
     let mut bytes = vec![0x80, 2, b'}', b'U', key.len() as u8];
     bytes.extend_from_slice(key.as_bytes());
     bytes.extend_from_slice(b"](");
@@ -120,14 +120,14 @@ pub fn pickled_names(key: &str, names: &[String]) -> Vec<u8> {
     bytes
 }
 
-pub fn write(folder: &Path, name: &str, bytes: &[u8]) {
+pub(crate) fn write(folder: &Path, name: &str, bytes: &[u8]) {
     let path = folder.join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, bytes).unwrap();
 }
 
 /// A colour picture file of the kind that its ending says.
-pub fn picture(folder: &Path, name: &str, image: usize, height: usize, width: usize) {
+pub(crate) fn picture(folder: &Path, name: &str, image: usize, height: usize, width: usize) {
     let pixels = interleaved(&[image], height, width, 3);
     let picture = image::RgbImage::from_raw(width as u32, height as u32, pixels).unwrap();
     let path = folder.join(name);
