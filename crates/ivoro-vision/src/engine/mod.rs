@@ -1,5 +1,7 @@
 //! Engines: what computes a network and its gradient.
 
+pub mod cpu;
+
 use ivoro::Matrix;
 use serde::{Deserialize, Serialize};
 
