@@ -1,5 +1,6 @@
 //! Engines: what computes a network and its gradient.
 
+pub mod cpu;
 mod device;
 #[cfg(feature = "torch")]
 pub mod torch;

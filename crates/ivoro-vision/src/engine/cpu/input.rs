@@ -1,0 +1,63 @@
+//! From bytes to the network's input: normalised and, in training, rotated.
+
+use rayon::prelude::*;
+
+use crate::dataset::Shape;
+use crate::engine::Normalisation;
+use crate::error::Result;
+
+use super::check_size;
+
+/// What a byte becomes, for each channel.
+#[derive(Clone, Debug)]
+pub(super) struct Lookup(Vec<[f32; 256]>);
+
+impl Lookup {
+    /// The table of a normalisation for images of `channels` channels.
+    pub(super) fn new(normalisation: &Normalisation, channels: usize) -> Result<Self> {
+        check_size("means of the normalisation", channels, normalisation.mean.len())?;
+        check_size("deviations of the normalisation", channels, normalisation.deviation.len())?;
+        let table = |(factor, shift): (f32, f32)| {
+            std::array::from_fn(|value| value as f32 * factor + shift)
+        };
+        Ok(Self(normalisation.affine().into_iter().map(table).collect()))
+    }
+
+    /// Normalises pixels on this thread.
+    pub(super) fn apply(&self, pixels: &[u8], out: &mut [f32]) {
+        let channels = self.0.len();
+        for (out, pixel) in out.chunks_exact_mut(channels).zip(pixels.chunks_exact(channels)) {
+            for ((out, value), table) in out.iter_mut().zip(pixel).zip(&self.0) {
+                *out = table[usize::from(*value)];
+            }
+        }
+    }
+
+    /// Fills `out` with normalised images and their rotations by 90°, counter-clockwise: all
+    /// images as they are, then all images rotated once, and so on. Rotated images are square.
+    pub(super) fn views(&self, pixels: &[u8], shape: Shape, out: &mut [f32]) {
+        let images = pixels.len() / shape.len();
+        out.par_chunks_exact_mut(shape.len()).enumerate().for_each(|(view, out)| {
+            let (rotation, image) = (view / images, view % images);
+            let image = &pixels[image * shape.len()..(image + 1) * shape.len()];
+            if rotation == 0 {
+                self.apply(image, out);
+            } else {
+                self.rotate(image, shape, rotation, out);
+            }
+        });
+    }
+
+    fn rotate(&self, image: &[u8], shape: Shape, rotation: usize, out: &mut [f32]) {
+        let last = shape.height - 1;
+        for (at, out) in out.chunks_exact_mut(shape.channels).enumerate() {
+            let (y, x) = (at / shape.width, at % shape.width);
+            let (y, x) = match rotation {
+                1 => (x, last - y),
+                2 => (last - y, last - x),
+                _ => (last - x, y),
+            };
+            self.apply(&image[(y * shape.width + x) * shape.channels..][..shape.channels], out);
+        }
+    }
+}

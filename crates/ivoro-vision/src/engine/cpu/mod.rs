@@ -1,0 +1,49 @@
+//! The engine that needs nothing but a processor: residual networks in `f32`, on all cores.
+//!
+//! Images lie in NHWC order; convolutions are products of matrices, computed by faer. Results do
+//! not depend on how many threads there are.
+
+mod convolution;
+mod input;
+mod loss;
+mod network;
+mod normalise;
+mod optimiser;
+mod plan;
+mod pool;
+mod product;
+mod tape;
+mod trainer;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+pub use network::Network;
+pub use trainer::CpuTrainer;
+
+use crate::dataset::Shape;
+use crate::error::{Error, Result};
+
+/// Rows of a tile, the unit that is multiplied at once.
+const ROWS: usize = 256;
+
+/// Two sizes must agree.
+fn check_size(what: &str, expected: usize, found: usize) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(Error::Method(ivoro::Error::Size { what: what.to_owned(), expected, found }))
+}
+
+/// The number of images of `shape` in `pixels`.
+fn count_images(pixels: &[u8], shape: Shape) -> Result<usize> {
+    let length = shape.len().max(1);
+    let images = pixels.len().div_ceil(length);
+    check_size(
+        &format!("pixel values of {images} images of {shape}"),
+        images * length,
+        pixels.len(),
+    )?;
+    Ok(images)
+}

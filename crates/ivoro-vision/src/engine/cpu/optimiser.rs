@@ -1,0 +1,60 @@
+//! The rules that move weights, as PyTorch's `Adam` and `SGD` have them.
+
+use rayon::prelude::*;
+
+use crate::engine::State;
+use crate::train::Optimiser;
+
+/// Shares of the old values in Adam's running means.
+const BETAS: (f64, f64) = (0.9, 0.999);
+/// Added to Adam's root.
+const EPSILON: f32 = 1e-8;
+/// Share of the old step in the new one.
+const MOMENTUM: f32 = 0.9;
+/// Weights that one task handles.
+const VALUES: usize = 1 << 16;
+
+/// Moves the learned weights along the gradient; `state.steps` counts this step already.
+pub(super) fn change(state: &mut State, gradient: &[f32], rule: Optimiser, rate: f32, decay: f32) {
+    let weights = state.learned.par_chunks_mut(VALUES).zip(gradient.par_chunks(VALUES));
+    let first = state.first.par_chunks_mut(VALUES);
+    match rule {
+        Optimiser::Momentum => weights.zip(first).for_each(|((weights, gradient), step)| {
+            let values = weights.iter_mut().zip(gradient).zip(step);
+            values.for_each(|((weight, gradient), step)| {
+                *step = MOMENTUM * *step + (gradient + decay * *weight);
+                *weight -= rate * *step;
+            });
+        }),
+        Optimiser::Adam => {
+            let steps = i32::try_from(state.steps).unwrap_or(i32::MAX);
+            let rate = (f64::from(rate) / (1.0 - BETAS.0.powi(steps))) as f32;
+            let root = (1.0 - BETAS.1.powi(steps)).sqrt() as f32;
+            let (mean_share, square_share) = ((1.0 - BETAS.0) as f32, (1.0 - BETAS.1) as f32);
+            let both = first.zip(state.second.par_chunks_mut(VALUES));
+            weights.zip(both).for_each(|((weights, gradient), (means, squares))| {
+                let moments = means.iter_mut().zip(squares);
+                let values = weights.iter_mut().zip(gradient).zip(moments);
+                values.for_each(|((weight, gradient), (mean, square))| {
+                    let gradient = gradient + decay * *weight;
+                    *mean += mean_share * (gradient - *mean);
+                    *square = BETAS.1 as f32 * *square + square_share * gradient * gradient;
+                    *weight -= rate * *mean / (square.sqrt() / root + EPSILON);
+                });
+            });
+        }
+    }
+}
+
+/// Moves the running average, if there is one, towards the weights.
+pub(super) fn follow(state: &mut State, share: f32) {
+    let Some((learned, measured)) = &mut state.average else { return };
+    let towards = |average: &mut [f32], weights: &[f32]| {
+        average.iter_mut().zip(weights).for_each(|(average, weight)| {
+            *average = share * *average + (1.0 - share) * weight;
+        });
+    };
+    let pairs = learned.par_chunks_mut(VALUES).zip(state.learned.par_chunks(VALUES));
+    pairs.for_each(|(average, weights)| towards(average, weights));
+    towards(measured, &state.measured);
+}

@@ -1,0 +1,182 @@
+//! Where each layer's weights lie, and the sizes it works with.
+
+use std::ops::Range;
+
+use super::check_size;
+use super::pool::Maximum;
+use super::window::Window;
+use crate::dataset::Shape;
+use crate::error::{Error, Result};
+use crate::network::{Architecture, Convolution, Stem};
+
+/// A convolution with its normalisation, for images of one size.
+#[derive(Clone, Debug)]
+pub(super) struct Layer {
+    pub(super) window: Window,
+    /// Place of the kernel among the learned weights.
+    pub(super) kernel: Range<usize>,
+    /// Place of the normalisation's factor γ.
+    pub(super) scale: Range<usize>,
+    /// Place of the normalisation's shift β.
+    pub(super) shift: Range<usize>,
+    /// Place of the running mean among the measured weights.
+    pub(super) mean: Range<usize>,
+    /// Place of the running variance.
+    pub(super) variance: Range<usize>,
+}
+
+/// Two convolutions and a way around them.
+#[derive(Clone, Debug)]
+pub(super) struct BlockPlan {
+    pub(super) first: Layer,
+    pub(super) second: Layer,
+    pub(super) around: Option<Layer>,
+}
+
+/// A linear layer.
+#[derive(Clone, Debug)]
+pub(super) struct Linear {
+    pub(super) inputs: usize,
+    pub(super) outputs: usize,
+    pub(super) matrix: Range<usize>,
+    pub(super) bias: Range<usize>,
+}
+
+/// A network for images of one size.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) stem: Layer,
+    pub(super) pool: Option<Maximum>,
+    pub(super) blocks: Vec<BlockPlan>,
+    /// Blocks in a stage.
+    pub(super) depth: usize,
+    pub(super) embedding: Option<Linear>,
+    pub(super) classifier: Linear,
+    /// How many weights are learned.
+    pub(super) learned: usize,
+    /// How many are measured.
+    pub(super) measured: usize,
+}
+
+/// Hands out places in the order of [`Architecture::parameters`].
+#[derive(Default)]
+struct Places {
+    learned: usize,
+    measured: usize,
+}
+
+fn place(end: &mut usize, length: usize) -> Range<usize> {
+    *end += length;
+    *end - length..*end
+}
+
+impl Places {
+    fn layer(&mut self, convolution: &Convolution, height: usize, width: usize) -> Layer {
+        let Convolution { inputs, outputs, size, stride, .. } = *convolution;
+        let window = Window { height, width, inputs, outputs, size, stride, padding: size / 2 };
+        Layer {
+            window,
+            kernel: place(&mut self.learned, window.kernel_len()),
+            scale: place(&mut self.learned, outputs),
+            shift: place(&mut self.learned, outputs),
+            mean: place(&mut self.measured, outputs),
+            variance: place(&mut self.measured, outputs),
+        }
+    }
+
+    fn linear(&mut self, inputs: usize, outputs: usize) -> Linear {
+        let matrix = place(&mut self.learned, inputs * outputs);
+        Linear { inputs, outputs, matrix, bias: place(&mut self.learned, outputs) }
+    }
+}
+
+impl Plan {
+    /// The plan of a network for images of `shape`.
+    pub(super) fn new(architecture: &Architecture, shape: Shape) -> Result<Self> {
+        check_architecture(architecture)?;
+        check_size("channels of the images", architecture.channels, shape.channels)?;
+        if shape.is_empty() {
+            let (name, value) = ("shape", shape.to_string());
+            return Err(Error::Setting { name, value, reason: "images must have pixels" });
+        }
+        let mut places = Places::default();
+        let stem = places.layer(&architecture.stem_convolution(), shape.height, shape.width);
+        let (mut height, mut width) = (stem.window.out_height(), stem.window.out_width());
+        let large = architecture.stem == Stem::Large;
+        let pool = large.then_some(Maximum { height, width, channels: stem.window.outputs });
+        if let Some(pool) = pool {
+            (height, width) = (pool.out_height(), pool.out_width());
+        }
+        let mut blocks = Vec::new();
+        for block in architecture.stages().into_iter().flatten() {
+            let first = places.layer(&block.first, height, width);
+            let before = (height, width);
+            (height, width) = (first.window.out_height(), first.window.out_width());
+            let second = places.layer(&block.second, height, width);
+            let around = block.around.map(|layer| places.layer(&layer, before.0, before.1));
+            blocks.push(BlockPlan { first, second, around });
+        }
+        let last = architecture.last_width();
+        let embedding = architecture.embedding.map(|outputs| places.linear(last, outputs));
+        let classifier = places.linear(architecture.dimensions(), architecture.outputs);
+        let Places { learned, measured } = places;
+        let depth = architecture.depth;
+        Ok(Self { stem, pool, blocks, depth, embedding, classifier, learned, measured })
+    }
+
+    /// All convolutions in the order in which an image passes them.
+    pub(super) fn layers(&self) -> impl Iterator<Item = &Layer> {
+        let blocks = self.blocks.iter();
+        let blocks =
+            blocks.flat_map(|block| [&block.first, &block.second].into_iter().chain(&block.around));
+        std::iter::once(&self.stem).chain(blocks)
+    }
+
+    /// Output window of the last convolution.
+    pub(super) fn last_window(&self) -> Window {
+        self.blocks.last().map_or(self.stem.window, |block| block.second.window)
+    }
+
+    /// Learned weights with kernels as `[height, width, in, out]`, from `[out, in, height, width]`.
+    pub(super) fn to_engine(&self, learned: &[f32]) -> Vec<f32> {
+        let mut out = learned.to_vec();
+        for Layer { window, kernel, .. } in self.layers() {
+            let (taps, inner) = (window.taps(), window.taps() * window.inputs);
+            let (from, to) = (&learned[kernel.clone()], &mut out[kernel.clone()]);
+            for (at, value) in to.iter_mut().enumerate() {
+                let (output, rest) = (at % window.outputs, at / window.outputs);
+                let (input, tap) = (rest % window.inputs, rest / window.inputs);
+                *value = from[output * inner + input * taps + tap];
+            }
+        }
+        out
+    }
+
+    /// The opposite of [`to_engine`](Self::to_engine).
+    pub(super) fn to_file(&self, learned: &[f32]) -> Vec<f32> {
+        let mut out = learned.to_vec();
+        for Layer { window, kernel, .. } in self.layers() {
+            let (taps, inner) = (window.taps(), window.taps() * window.inputs);
+            let (from, to) = (&learned[kernel.clone()], &mut out[kernel.clone()]);
+            for (at, value) in from.iter().enumerate() {
+                let (output, rest) = (at % window.outputs, at / window.outputs);
+                let (input, tap) = (rest % window.inputs, rest / window.inputs);
+                to[output * inner + input * taps + tap] = *value;
+            }
+        }
+        out
+    }
+}
+
+fn check_architecture(architecture: &Architecture) -> Result<()> {
+    let Architecture { channels, widths, depth, embedding, .. } = architecture;
+    let sizes = widths.iter().chain(embedding).chain([channels, depth]);
+    if widths.is_empty() || sizes.clone().any(|&size| size == 0) {
+        return Err(Error::Setting {
+            name: "architecture",
+            value: format!("{architecture:?}"),
+            reason: "channels, depth, every width and the embedding must be above 0",
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! A training step's way through the network and back.
+//!
+//! All that the way back needs is kept: what each convolution gave, before and after its
+//! normalisation. The memory is used again in the next step.
+
+use super::convolution::{backward_inputs, backward_kernel, convolve};
+use super::normalise::{self, Around, Moments, Statistics, Sums};
+use super::plan::{BlockPlan, Layer, Linear, Plan};
+use super::pool;
+use super::product::{Store, multiply, multiply_by_transposed, multiply_transposed};
+
+/// What a convolution gave.
+#[derive(Debug, Default)]
+struct Trace {
+    raw: Vec<f32>,
+    statistics: Statistics,
+    /// After normalisation, with what goes around added, negative values as 0.
+    out: Vec<f32>,
+}
+
+#[derive(Debug, Default)]
+struct BlockTrace {
+    first: Trace,
+    second: Trace,
+    around: Trace,
+}
+
+/// Memory that gradients pass through.
+#[derive(Debug, Default)]
+struct Memory {
+    /// Gradient of what was last gone back through.
+    current: Vec<f32>,
+    outer: Vec<f32>,
+    inner: Vec<f32>,
+    /// A kernel turned around.
+    turned: Vec<f32>,
+    /// Partial sums of a kernel's gradient.
+    partial: Vec<f32>,
+}
+
+/// A step's values.
+#[derive(Debug, Default)]
+pub(super) struct Tape {
+    /// The views, normalised.
+    pub(super) input: Vec<f32>,
+    /// What the classifier gave; for the way back, the loss's gradient of it.
+    pub(super) outputs: Vec<f32>,
+    stem: Trace,
+    pooled: Vec<f32>,
+    found: Vec<u8>,
+    blocks: Vec<BlockTrace>,
+    features: Vec<f32>,
+    embedded: Vec<f32>,
+    memory: Memory,
+}
+
+impl Tape {
+    /// From `input` to `outputs`, with the batch's own statistics; the running ones in `measured`
+    /// follow them.
+    pub(super) fn forward(&mut self, plan: &Plan, learned: &[f32], measured: &mut [f32]) {
+        let views = self.input.len() / plan.stem.window.in_len();
+        self.stem.convolve(&plan.stem, &self.input, learned, measured);
+        self.stem.finish(Around::None);
+        if let Some(pool) = &plan.pool {
+            self.pooled.resize(views * pool.out_len(), 0.0);
+            self.found.resize(views * pool.out_len(), 0);
+            pool.forward(&self.stem.out, &mut self.pooled, &mut self.found);
+        }
+        self.blocks.resize_with(plan.blocks.len(), BlockTrace::default);
+        for (index, block) in plan.blocks.iter().enumerate() {
+            let (before, rest) = self.blocks.split_at_mut(index);
+            let first = if plan.pool.is_some() { &self.pooled } else { &self.stem.out };
+            let input = before.last().map_or(first, |block| &block.second.out);
+            rest[0].forward(block, input, learned, measured);
+        }
+        let last = plan.last_window();
+        let out = self.blocks.last().map_or(&self.stem.out, |block| &block.second.out);
+        self.features = pool::mean(out, last.out_pixels(), last.outputs);
+        let features = match &plan.embedding {
+            Some(embedding) => {
+                embedding.forward(&self.features, learned, &mut self.embedded);
+                &self.embedded
+            }
+            None => &self.features,
+        };
+        plan.classifier.forward(features, learned, &mut self.outputs);
+    }
+
+    /// From the gradient in `outputs` to that of all learned weights.
+    pub(super) fn backward(&mut self, plan: &Plan, learned: &[f32], gradient: &mut [f32]) {
+        let mut features = Vec::new();
+        let seen = if plan.embedding.is_some() { &self.embedded } else { &self.features };
+        plan.classifier.backward(seen, &self.outputs, learned, gradient, &mut features);
+        if let Some(embedding) = &plan.embedding {
+            let outputs = std::mem::take(&mut features);
+            embedding.backward(&self.features, &outputs, learned, gradient, &mut features);
+        }
+        let last = plan.last_window();
+        let memory = &mut self.memory;
+        memory.current.resize(features.len() * last.out_pixels(), 0.0);
+        pool::mean_backward(&features, last.out_pixels(), last.outputs, &mut memory.current);
+        for (index, block) in plan.blocks.iter().enumerate().rev() {
+            let (before, rest) = self.blocks.split_at(index);
+            let first = if plan.pool.is_some() { &self.pooled } else { &self.stem.out };
+            let input = before.last().map_or(first, |block| &block.second.out);
+            rest[0].backward(block, input, learned, gradient, memory);
+        }
+        if let Some(pool) = &plan.pool {
+            memory.outer.resize(self.stem.out.len(), 0.0);
+            pool.backward(&memory.current, &self.found, &mut memory.outer);
+            std::mem::swap(&mut memory.current, &mut memory.outer);
+        }
+        self.stem.backward(&plan.stem, gradient, &mut memory.current);
+        let kernel = &mut gradient[plan.stem.kernel.clone()];
+        let Memory { current, partial, .. } = memory;
+        backward_kernel(&plan.stem.window, &self.input, current, partial, kernel);
+    }
+}
+
+impl Trace {
+    /// Convolves and measures what comes out.
+    fn convolve(&mut self, layer: &Layer, input: &[f32], learned: &[f32], measured: &mut [f32]) {
+        let window = &layer.window;
+        let images = input.len() / window.in_len();
+        self.raw.resize(images * window.out_len(), 0.0);
+        let kernel = &learned[layer.kernel.clone()];
+        let measure = |tile: &mut [f32]| Moments::of(tile, window.outputs);
+        let moments = convolve(window, input, kernel, &mut self.raw, Store::Replace, measure);
+        let running = &mut measured[layer.mean.start..layer.variance.end];
+        let running = running.split_at_mut(window.outputs);
+        let learned = (&learned[layer.scale.clone()], &learned[layer.shift.clone()]);
+        self.statistics = Statistics::new(&moments, learned, running);
+    }
+
+    fn finish(&mut self, around: Around) {
+        self.out.resize(self.raw.len(), 0.0);
+        normalise::forward(&self.raw, &self.statistics, around, &mut self.out);
+    }
+
+    /// Gradient of the raw values, in place of that of the outputs, and of the normalisation.
+    fn backward(&self, layer: &Layer, gradient: &mut [f32], current: &mut [f32]) {
+        let layers = [(&self.raw[..], &self.statistics)];
+        let sums = normalise::mask_and_sum(current, &self.out, &layers);
+        self.learned(layer, &sums[0], gradient);
+        normalise::backward_here(current, &self.raw, &self.statistics, &sums[0]);
+    }
+
+    /// Gradient of the normalisation's learned weights.
+    fn learned(&self, layer: &Layer, sums: &Sums, gradient: &mut [f32]) {
+        let both = &mut gradient[layer.scale.start..layer.shift.end];
+        let (scale, shift) = both.split_at_mut(layer.window.outputs);
+        sums.learned(&self.statistics, scale, shift);
+    }
+}
+
+impl BlockTrace {
+    fn forward(&mut self, plan: &BlockPlan, input: &[f32], learned: &[f32], measured: &mut [f32]) {
+        self.first.convolve(&plan.first, input, learned, measured);
+        self.first.finish(Around::None);
+        self.second.convolve(&plan.second, &self.first.out, learned, measured);
+        let around = match &plan.around {
+            Some(layer) => {
+                self.around.convolve(layer, input, learned, measured);
+                Around::Convolved(&self.around.raw, &self.around.statistics)
+            }
+            None => Around::Same(input),
+        };
+        self.second.finish(around);
+    }
+
+    /// `memory.current` holds the gradient of the block's output, and then that of its input.
+    fn backward(
+        &self,
+        plan: &BlockPlan,
+        input: &[f32],
+        learned: &[f32],
+        gradient: &mut [f32],
+        memory: &mut Memory,
+    ) {
+        let Memory { current, outer, inner, turned, partial } = memory;
+        let mut layers = vec![(&self.second.raw[..], &self.second.statistics)];
+        if plan.around.is_some() {
+            layers.push((&self.around.raw, &self.around.statistics));
+        }
+        let sums = normalise::mask_and_sum(current, &self.second.out, &layers);
+        let second = &plan.second;
+        self.second.learned(second, &sums[0], gradient);
+        let Trace { raw, statistics, .. } = &self.second;
+        outer.resize(raw.len(), 0.0);
+        normalise::backward(current, raw, statistics, &sums[0], outer);
+        let window = &second.window;
+        let kernel = &mut gradient[second.kernel.clone()];
+        backward_kernel(window, &self.first.out, outer, partial, kernel);
+        inner.resize(self.first.out.len(), 0.0);
+        let kernel = &learned[second.kernel.clone()];
+        backward_inputs(window, kernel, outer, turned, inner, Store::Replace);
+
+        let first = &plan.first;
+        self.first.backward(first, gradient, inner);
+        backward_kernel(&first.window, input, inner, partial, &mut gradient[first.kernel.clone()]);
+        if let Some(layer) = &plan.around {
+            self.around.learned(layer, &sums[1], gradient);
+            let Trace { raw, statistics, .. } = &self.around;
+            normalise::backward_here(current, raw, statistics, &sums[1]);
+            let kernel = &mut gradient[layer.kernel.clone()];
+            backward_kernel(&layer.window, input, current, partial, kernel);
+            outer.resize(input.len(), 0.0);
+            let kernel = &learned[layer.kernel.clone()];
+            backward_inputs(&layer.window, kernel, current, turned, outer, Store::Replace);
+            std::mem::swap(current, outer);
+        }
+        // What went around is in `current` already: the gradient of the input without a
+        // convolution is that of the output.
+        let kernel = &learned[first.kernel.clone()];
+        backward_inputs(&first.window, kernel, inner, turned, current, Store::Add);
+    }
+}
+
+impl Linear {
+    /// `inputs · matrixᵀ + bias`, a row for each image.
+    pub(super) fn forward(&self, inputs: &[f32], learned: &[f32], outputs: &mut Vec<f32>) {
+        let rows = inputs.len() / self.inputs;
+        let bias = &learned[self.bias.clone()];
+        outputs.clear();
+        (0..rows).for_each(|_| outputs.extend_from_slice(bias));
+        let matrix = &learned[self.matrix.clone()];
+        multiply_by_transposed(outputs, Store::Add, inputs, matrix, self.inputs);
+    }
+
+    fn backward(
+        &self,
+        inputs: &[f32],
+        outputs: &[f32],
+        learned: &[f32],
+        gradient: &mut [f32],
+        back: &mut Vec<f32>,
+    ) {
+        let rows = inputs.len() / self.inputs;
+        let matrix = &mut gradient[self.matrix.clone()];
+        multiply_transposed(matrix, Store::Replace, outputs, inputs, rows);
+        let bias = &mut gradient[self.bias.clone()];
+        bias.fill(0.0);
+        for row in outputs.chunks_exact(self.outputs) {
+            bias.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        }
+        back.resize(inputs.len(), 0.0);
+        multiply(back, Store::Replace, outputs, &learned[self.matrix.clone()], self.outputs);
+    }
+}

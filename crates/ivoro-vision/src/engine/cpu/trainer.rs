@@ -1,0 +1,187 @@
+//! Training on the processor.
+
+use ivoro::Matrix;
+
+use super::input::Lookup;
+use super::loss::cross_entropy;
+use super::network::Network;
+use super::optimiser;
+use super::plan::Plan;
+use super::tape::Tape;
+use super::{check_size, count_images};
+use crate::dataset::Shape;
+use crate::engine::{Batch, Normalisation, State, Tally, Trainer};
+use crate::error::{Error, Result};
+use crate::network::{Architecture, Weights};
+use crate::train::Recipe;
+
+/// A network in training on the processor's cores.
+///
+/// The same state, batches and rates give the same weights, bit for bit, on any number of threads.
+pub struct CpuTrainer {
+    architecture: Architecture,
+    recipe: Recipe,
+    normalisation: Normalisation,
+    shape: Shape,
+    plan: Plan,
+    lookup: Lookup,
+    /// Learned weights and all that goes with them lie as the engine has them.
+    state: State,
+    gradient: Vec<f32>,
+    tape: Tape,
+    tally: Tally,
+    /// The network that the weights to be kept make, until the next step.
+    kept: Option<Network>,
+}
+
+impl CpuTrainer {
+    /// Goes on from `state`. A state without the optimiser's memory begins with none.
+    pub fn new(
+        architecture: Architecture,
+        recipe: &Recipe,
+        normalisation: Normalisation,
+        shape: Shape,
+        state: State,
+    ) -> Result<Self> {
+        recipe.check()?;
+        if recipe.rotations && shape.height != shape.width {
+            let value = format!("true, for images of {shape}");
+            return Err(Error::Setting { name: "rotations", value, reason: "needs square images" });
+        }
+        let plan = Plan::new(&architecture, shape)?;
+        let lookup = Lookup::new(&normalisation, shape.channels)?;
+        let sisters = recipe.sisters();
+        if architecture.outputs == 0 || !architecture.outputs.is_multiple_of(sisters) {
+            let value = architecture.outputs.to_string();
+            let reason = "must be above 0, and a multiple of 4 with rotations";
+            return Err(Error::Setting { name: "outputs", value, reason });
+        }
+        let state = begin(&plan, recipe, state)?;
+        let gradient = vec![0.0; plan.learned];
+        Ok(Self {
+            architecture,
+            recipe: recipe.clone(),
+            normalisation,
+            shape,
+            plan,
+            lookup,
+            state,
+            gradient,
+            tape: Tape::default(),
+            tally: Tally::default(),
+            kept: None,
+        })
+    }
+
+    /// The label of each view, in the order of [`Lookup::views`].
+    fn labels(&self, labels: &[u32]) -> Result<Vec<usize>> {
+        let sisters = self.recipe.sisters();
+        let classes = self.architecture.outputs / sisters;
+        let outside = labels.iter().enumerate().find(|&(_, &label)| label as usize >= classes);
+        if let Some((row, &label)) = outside {
+            let origin = "training batch".into();
+            let label = i64::from(label);
+            return Err(ivoro::Error::LabelRange { origin, row, label, classes }.into());
+        }
+        let rotated = |rotation| labels.iter().map(move |&y| sisters * y as usize + rotation);
+        Ok((0..sisters).flat_map(rotated).collect())
+    }
+
+    /// Every normalisation measures a variance, which takes two values.
+    fn check_values(&self, views: usize) -> Result<()> {
+        let fewest = views * self.plan.last_window().out_pixels();
+        if fewest > 1 {
+            return Ok(());
+        }
+        let what = "values a channel that the last layer normalises (at least)";
+        check_size(what, 2, fewest)
+    }
+}
+
+impl Trainer for CpuTrainer {
+    fn step(&mut self, batch: Batch<'_>, rate: f32) -> Result<()> {
+        let images = batch.labels.len();
+        let expected = images * self.shape.len();
+        check_size("pixel values of a training batch", expected, batch.pixels.len())?;
+        let labels = self.labels(batch.labels)?;
+        self.check_values(labels.len())?;
+        let sisters = self.recipe.sisters();
+        self.tape.input.resize(sisters * expected, 0.0);
+        self.lookup.views(batch.pixels, self.shape, &mut self.tape.input);
+        self.tape.forward(&self.plan, &self.state.learned, &mut self.state.measured);
+        let Recipe { temperature, smoothing, decay, optimiser, average, .. } = self.recipe;
+        let tally = cross_entropy(&mut self.tape.outputs, &labels, temperature, smoothing);
+        self.tally.loss += tally.loss;
+        self.tally.correct += tally.correct;
+        self.tally.views += tally.views;
+        self.tape.backward(&self.plan, &self.state.learned, &mut self.gradient);
+        self.state.steps += 1;
+        optimiser::change(&mut self.state, &self.gradient, optimiser, rate, decay);
+        optimiser::follow(&mut self.state, average.unwrap_or(0.0));
+        self.kept = None;
+        Ok(())
+    }
+
+    fn tally(&mut self) -> Result<Tally> {
+        Ok(std::mem::take(&mut self.tally))
+    }
+
+    fn state(&mut self) -> Result<State> {
+        let State { learned, measured, first, second, average, steps } = &self.state;
+        let average = average.as_ref();
+        Ok(State {
+            learned: self.plan.to_file(learned),
+            measured: measured.clone(),
+            first: self.plan.to_file(first),
+            second: self.plan.to_file(second),
+            average: average
+                .map(|(learned, measured)| (self.plan.to_file(learned), measured.clone())),
+            steps: *steps,
+        })
+    }
+
+    fn outputs(&mut self, pixels: &[u8]) -> Result<Matrix> {
+        count_images(pixels, self.shape)?;
+        let network = match self.kept.take() {
+            Some(network) => network,
+            None => {
+                let (learned, measured) = self.state.result();
+                Network::new(&Weights {
+                    architecture: self.architecture.clone(),
+                    learned: self.plan.to_file(learned),
+                    measured: measured.to_vec(),
+                    normalisation: self.normalisation.clone(),
+                    metadata: std::collections::BTreeMap::new(),
+                })?
+            }
+        };
+        self.kept.insert(network).outputs(pixels, self.shape)
+    }
+}
+
+/// Checks a state's sizes, fills in what it lacks and lays it out as the engine needs it.
+fn begin(plan: &Plan, recipe: &Recipe, state: State) -> Result<State> {
+    let State { learned, measured, first, second, average, steps } = state;
+    check_size("learned weights", plan.learned, learned.len())?;
+    check_size("measured weights", plan.measured, measured.len())?;
+    let moments = |what, values: Vec<f32>| -> Result<Vec<f32>> {
+        if values.is_empty() {
+            return Ok(vec![0.0; plan.learned]);
+        }
+        check_size(what, plan.learned, values.len())?;
+        Ok(plan.to_engine(&values))
+    };
+    let learned = plan.to_engine(&learned);
+    let average = match (recipe.average, average) {
+        (None, _) => None,
+        (Some(_), None) => Some((learned.clone(), measured.clone())),
+        (Some(_), Some((learned, measured))) => {
+            check_size("averaged learned weights", plan.learned, learned.len())?;
+            check_size("averaged measured weights", plan.measured, measured.len())?;
+            Some((plan.to_engine(&learned), measured))
+        }
+    };
+    let first = moments("running means of gradients", first)?;
+    let second = moments("running means of squared gradients", second)?;
+    Ok(State { learned, measured, first, second, average, steps })
+}
