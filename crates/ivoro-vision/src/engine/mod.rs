@@ -1,5 +1,6 @@
 //! Engines: what computes a network and its gradient.
 
+pub mod onnx;
 #[cfg(feature = "torch")]
 pub mod torch;
 
