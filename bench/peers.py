@@ -2,7 +2,7 @@
 
 Run through `cargo xtask bench [NAME …]`, which builds `ivoro-bench` and `ivoro`, makes a virtual
 environment with the peers from PyPI, and calls this file. Peers: NumPy (the GEMM alone, as the
-floor), scikit-learn, FAISS, PyTorch; f32 and as many threads as there are cores, on both sides.
+floor), scikit-learn, FAISS, PyTorch, ONNX Runtime; f32 and as many threads as there are cores, on both sides.
 """
 
 import json
@@ -189,7 +189,53 @@ def memory():
               f"{batch / 1e6:.1f} MB: {(peak - batch) / size:.2f} x the file besides them")
 
 
+def onnx():
+    """ResNet-18 at 224 x 224 from an ONNX file, against ONNX Runtime's own Python package."""
+    import glob
+
+    import onnxruntime
+
+    from resnet_onnx import resnet18
+
+    here = os.path.dirname(onnxruntime.__file__)
+    os.environ["ORT_DYLIB_PATH"] = glob.glob(os.path.join(here, "capi", "libonnxruntime.so.*"))[0]
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    pixels = np.random.default_rng(1).integers(0, 256, (16, 224, 224, 3), dtype=np.uint8)
+    scaled = (pixels / 255 - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225)
+    images = np.ascontiguousarray(scaled.transpose(0, 3, 1, 2), dtype=np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        network, raw = os.path.join(folder, "resnet18.onnx"), os.path.join(folder, "pixels")
+        with open(network, "wb") as file:
+            file.write(resnet18())
+        pixels.tofile(raw)
+        session = onnxruntime.InferenceSession(network, options)
+        for batch in (1, 16):
+            onnx_batch(session, images, network, raw, batch)
+
+
+def onnx_batch(session, images, network, raw, batch):
+    parts = [images[at:at + batch] for at in range(0, len(images), batch)]
+    expected = np.concatenate([session.run(None, {"images": part})[0] for part in parts])
+    seconds = {"rten": [], "onnxruntime": [], "peer": []}
+    apart = {}
+    # In turn, so that a busy moment of the machine does not meet one side alone.
+    for _ in range(3):
+        seconds["peer"].append(best(lambda: [session.run(None, {"images": part}) for part in parts]))
+        for runtime in ("rten", "onnxruntime"):
+            own = ours("onnx", network, raw, batch, runtime)
+            seconds[runtime].append(own["seconds"])
+            apart[runtime] = np.abs(np.reshape(own["features"], expected.shape) - expected).max()
+    peer = min(seconds["peer"])
+    print(f"ResNet-18, {len(images)} images of 224 x 224, {batch} at once (ONNX Runtime in Python = 1)")
+    line("ONNX Runtime, Python", peer, peer, "ONNX Runtime")
+    for runtime, name in (("rten", "ivoro"), ("onnxruntime", "ivoro, feature onnxruntime")):
+        text = f"ONNX Runtime   features within {apart[runtime]:.0e} of {np.abs(expected).max():.1f}"
+        line(name, min(seconds[runtime]), peer, text)
+
+
 if __name__ == "__main__":
-    known = {"nearest": nearest, "means": means, "probe": probe, "ablation": ablation, "memory": memory}
+    known = {"nearest": nearest, "means": means, "probe": probe, "ablation": ablation, "memory": memory,
+             "onnx": onnx}
     for name in sys.argv[3:] or known:
         known[name]()

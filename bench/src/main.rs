@@ -2,6 +2,8 @@
 //!
 //! `bench/peers.py` calls this and the peers in turn and prints ratios.
 
+mod onnx;
+
 use std::hint::black_box;
 use std::path::Path;
 use std::process::ExitCode;
@@ -26,8 +28,12 @@ fn main() -> ExitCode {
         ["nearest", n, d, k] => nearest(number(n), number(d), number(k)),
         ["means", n, d, k] => means(number(n), number(d), number(k)),
         ["probe", file] => probe(Path::new(file)),
+        ["onnx", file, pixels, batch, runtime] => {
+            onnx::measure(Path::new(file), Path::new(pixels), number(batch), runtime)
+        }
         _ => {
             eprintln!("ivoro-bench nearest N D K | means N D K | probe FILE.npz");
+            eprintln!("ivoro-bench onnx FILE.onnx PIXELS BATCH rten|onnxruntime");
             return ExitCode::from(2);
         }
     };

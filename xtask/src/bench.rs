@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// What can be measured.
-pub(crate) const NAMES: [&str; 5] = ["nearest", "means", "probe", "ablation", "memory"];
+pub(crate) const NAMES: [&str; 6] = ["nearest", "means", "probe", "ablation", "memory", "onnx"];
 
 /// The peers, from `PyPI`; `PyTorch` only where it is asked for, since it is large.
-const PEERS: [&str; 5] = ["numpy", "scipy", "scikit-learn", "faiss-cpu", "safetensors"];
+const PEERS: [&str; 7] =
+    ["numpy", "scipy", "scikit-learn", "faiss-cpu", "safetensors", "onnx", "onnxruntime"];
 
 /// Runs the benchmarks named, or all of them.
 pub(crate) fn bench(names: &[&str]) -> ExitCode {

@@ -40,15 +40,14 @@ fn main() -> ivoro_vision::Result<()> {
     trainer.step(batch, 1e-3)?;
     trainer.tally()?;
     println!("first step done {:.1} s after the start", began.elapsed().as_secs_f64());
-    let training = rate(views, seconds, || {
-        trainer.step(batch, 1e-3)
-    }, &mut || trainer_sync())?;
+    let training = rate(views, seconds, || trainer.step(batch, 1e-3), &mut || trainer_sync())?;
     let _ = trainer.tally()?;
     println!("training, {views} views a step: {training:.0} images/s");
     let mut backbone = device.backbone(&weights)?;
-    let extraction = rate(views, seconds, || {
-        backbone.features(&pixels, SHAPE, &[0]).map(|_| ())
-    }, &mut || trainer_sync())?;
+    let extraction =
+        rate(views, seconds, || backbone.features(&pixels, SHAPE, &[0]).map(|_| ()), &mut || {
+            trainer_sync()
+        })?;
     println!("extraction, {views} images at once: {extraction:.0} images/s");
     Ok(())
 }

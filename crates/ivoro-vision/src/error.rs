@@ -19,6 +19,10 @@ pub enum Error {
     #[error(transparent)]
     Method(#[from] ivoro::Error),
 
+    /// A network in an ONNX file can't be used.
+    #[error(transparent)]
+    Onnx(#[from] crate::engine::onnx::OnnxError),
+
     /// There is nothing at the path given.
     #[error("{path}: there is no such file or folder; expected {expected}")]
     Missing {

@@ -7,9 +7,9 @@ use ivoro::record::{Kind, MethodRecord, RunRecord, Summary, VERSION};
 use ivoro::{ClassOrder, Learner, Model, ModelOptions, Protocol, Run, Split, Stream, Variant};
 use serde_json::json;
 
+use super::source::Source;
 use crate::args::RunArguments;
 use crate::failure::Failure;
-use super::source::Source;
 use crate::image_args::class_order;
 use crate::{output, progress};
 

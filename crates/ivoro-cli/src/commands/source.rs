@@ -198,6 +198,7 @@ impl<'a> Pipeline<'a> {
             recipe: training.recipe()?,
             base,
             fit: self.arguments.images.fit(&self.dataset.train, None)?,
+            broken: self.arguments.images.broken(),
             device: self.arguments.device.clone(),
             identity: self.identity.to_owned(),
         };

@@ -20,6 +20,7 @@ pub(crate) fn train(arguments: &TrainArguments) -> Result<(), Failure> {
         recipe: arguments.training.recipe()?,
         base: arguments.base.base(&dataset)?,
         fit: arguments.images.fit(&dataset.train, None)?,
+        broken: arguments.images.broken(),
         device: arguments.device.clone(),
         identity: dataset.identity()?,
     };

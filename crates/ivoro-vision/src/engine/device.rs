@@ -107,6 +107,8 @@ impl Device {
         state: &State,
     ) -> Result<Box<dyn Trainer>> {
         self.check()?;
+        let (architecture, normalisation) = (architecture.clone(), normalisation.clone());
+        let state = state.clone();
         let trainer =
             super::cpu::CpuTrainer::new(architecture, recipe, normalisation, shape, state)?;
         Ok(Box::new(trainer))

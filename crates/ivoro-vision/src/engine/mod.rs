@@ -2,6 +2,7 @@
 
 pub mod cpu;
 mod device;
+pub mod onnx;
 #[cfg(feature = "torch")]
 pub mod torch;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::checkpoint::Checkpoint;
 use super::epochs::{Epoch, TrainingData, run_epoch};
 use super::recipe::Recipe;
-use crate::dataset::{Dataset, Fit};
+use crate::dataset::{Broken, Dataset, Fit};
 use crate::engine::{Device, Normalisation, State, Trainer};
 use crate::error::{Error, Result};
 use crate::network::{Architecture, Weights};
@@ -25,6 +25,8 @@ pub struct Plan {
     pub base: Vec<u32>,
     /// The shape all images are brought to.
     pub fit: Fit,
+    /// What to do about an image that can't be read.
+    pub broken: Broken,
     /// Where it is computed.
     pub device: Device,
     /// A hash of the data set.
@@ -48,7 +50,8 @@ impl<'a> Training<'a> {
         plan.recipe.check()?;
         plan.architecture.channels = plan.fit.shape.channels;
         plan.architecture.outputs = plan.base.len() * plan.recipe.sisters();
-        let data = TrainingData::new(&dataset.train, &plan.base, plan.fit, &plan.recipe);
+        let mut data = TrainingData::new(&dataset.train, &plan.base, plan.fit, &plan.recipe);
+        data.broken = plan.broken;
         if data.rows.is_empty() {
             return Err(Error::NothingToTrain { classes: plan.base.len() });
         }
@@ -108,7 +111,8 @@ impl<'a> Training<'a> {
     pub fn test(&mut self) -> Result<(f64, Option<f64>)> {
         let Plan { recipe, base, fit, .. } = &self.plan;
         let everything = Recipe { holdout: 0.0, ..recipe.clone() };
-        let data = TrainingData::new(&self.dataset.test, base, *fit, &everything);
+        let mut data = TrainingData::new(&self.dataset.test, base, *fit, &everything);
+        data.broken = self.plan.broken;
         let single = data.accuracy(&mut *self.trainer, &data.rows, recipe)?;
         let ensemble = if recipe.rotations {
             Some(data.ensemble_accuracy(&mut *self.trainer, &data.rows)?)

@@ -24,7 +24,12 @@ pub(crate) fn refusal(path: &Path) -> String {
 }
 
 /// Pixels in the order image, row, column, channel.
-pub(crate) fn interleaved(images: &[usize], height: usize, width: usize, channels: usize) -> Vec<u8> {
+pub(crate) fn interleaved(
+    images: &[usize],
+    height: usize,
+    width: usize,
+    channels: usize,
+) -> Vec<u8> {
     let mut pixels = Vec::new();
     for &image in images {
         for row in 0..height {

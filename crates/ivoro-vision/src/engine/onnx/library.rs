@@ -1,0 +1,93 @@
+//! Networks computed by ONNX Runtime, whose library is opened when the first one is loaded.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ort::environment::Environment;
+use ort::session::Session;
+use ort::value::TensorRef;
+
+use super::error::OnnxError;
+use super::pool::Tensor;
+use super::{Compute, Source};
+
+/// The variable that names the library.
+const VARIABLE: &str = "ORT_DYLIB_PATH";
+
+/// A process has one environment, from the first network on.
+static ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
+
+/// Whether the library's path is given.
+pub(super) fn is_named() -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|path| !path.is_empty())
+}
+
+fn environment() -> Result<Environment, OnnxError> {
+    let mut kept = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(environment) = &*kept {
+        return Ok(environment.clone());
+    }
+    let library = |reason: String| OnnxError::Library { reason };
+    let path = std::env::var_os(VARIABLE)
+        .filter(|path| !path.is_empty())
+        .ok_or_else(|| library(format!("{VARIABLE} is not set")))?;
+    let builder = ort::init_from(&path).map_err(|error| library(error.to_string()))?;
+    // A library prints nothing: what matters comes back as an error.
+    let environment = builder
+        .with_name("ivoro")
+        .with_telemetry(false)
+        .with_logger(Arc::new(|_, _, _, _, _| {}))
+        .build()
+        .map_err(|error| library(error.to_string()))?;
+    Ok(kept.insert(environment).clone())
+}
+
+/// A network loaded by ONNX Runtime.
+pub(super) struct OnnxRuntime {
+    session: Session,
+}
+
+impl OnnxRuntime {
+    /// Opens the library if need be, then loads the network, or says why not.
+    pub(super) fn load(source: &Source) -> Result<Result<Self, String>, OnnxError> {
+        let environment = environment()?;
+        Ok(session(&environment, source)
+            .map(|session| Self { session })
+            .map_err(|error| one_line(&error)))
+    }
+}
+
+fn session(environment: &Environment, source: &Source) -> ort::Result<Session> {
+    let folder = source.folder.to_string_lossy();
+    let mut builder = Session::builder(environment)?
+        .with_intra_threads(rayon::current_num_threads())?
+        .with_config_entry("session.model_external_initializers_file_folder_path", folder)?;
+    builder.commit_from_memory(&source.file)
+}
+
+fn one_line(error: &ort::Error) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl Compute for OnnxRuntime {
+    fn name(&self) -> &'static str {
+        "ONNX Runtime"
+    }
+
+    fn run(
+        &mut self,
+        numbers: Vec<f32>,
+        dimensions: [usize; 4],
+        wanted: &[usize],
+    ) -> Result<Vec<Tensor>, String> {
+        let input = TensorRef::from_array_view((dimensions, &numbers[..]))
+            .map_err(|error| one_line(&error))?;
+        let values = self.session.run(ort::inputs![input]).map_err(|error| one_line(&error))?;
+        let tensor = |&index: &usize| {
+            let (shape, numbers) =
+                values[index].try_extract_tensor::<f32>().map_err(|error| one_line(&error))?;
+            let shape = shape.iter().map(|&size| usize::try_from(size).unwrap_or(0)).collect();
+            Ok(Tensor { shape, numbers: numbers.to_vec() })
+        };
+        wanted.iter().map(tensor).collect()
+    }
+}

@@ -1,0 +1,241 @@
+//! Networks in ONNX files.
+//!
+//! Any value that the network computes can be taken as features: the outputs of its graph, or the
+//! result of any operator inside, by name. A value of two dimensions is taken as it is; of a value
+//! of four, feature maps, the mean over all pixels is taken.
+//!
+//! ```no_run
+//! use ivoro_vision::engine::Backbone;
+//! use ivoro_vision::engine::onnx::{OnnxNetwork, OnnxOptions};
+//!
+//! let outputs = vec!["features".to_owned(), "block3".to_owned()];
+//! let options = OnnxOptions { outputs, ..OnnxOptions::default() };
+//! let mut network = OnnxNetwork::open("network.onnx".as_ref(), &options)?;
+//! let shape = network.shape().unwrap();
+//! let grey = vec![128; shape.len()];
+//! let features = network.features(&grey, shape, &[0])?;
+//! assert_eq!(features[0].cols(), network.layers()[0].1);
+//! # Ok::<(), ivoro_vision::Error>(())
+//! ```
+
+mod error;
+mod graph;
+mod input;
+#[cfg(feature = "onnxruntime")]
+mod library;
+mod native;
+mod options;
+mod pool;
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+
+pub use error::OnnxError;
+pub use options::{Layout, OnnxOptions, Runtime};
+
+use self::graph::Graph;
+use self::input::Input;
+use self::pool::Tensor;
+use super::Backbone;
+use crate::dataset::Shape;
+use crate::error::{Error, Result};
+use ivoro::Matrix;
+
+/// A message of protocol buffers can't be longer.
+const MOST_BYTES: u64 = (1 << 31) - 1;
+/// How many names an error lists.
+const NEAREST: usize = 6;
+
+/// A network in an ONNX file.
+pub struct OnnxNetwork {
+    path: PathBuf,
+    runtime: Box<dyn Compute>,
+    input: Input,
+    value_layout: Layout,
+    layers: Vec<(String, usize)>,
+}
+
+/// A runtime with a network loaded.
+trait Compute: Send {
+    fn name(&self) -> &'static str;
+
+    /// The outputs at the indices wanted, for an input of these dimensions.
+    fn run(
+        &mut self,
+        numbers: Vec<f32>,
+        dimensions: [usize; 4],
+        wanted: &[usize],
+    ) -> Result<Vec<Tensor>, String>;
+}
+
+/// What a runtime loads: a file whose outputs are the features, and where its weights lie.
+struct Source {
+    file: Vec<u8>,
+    /// The folder of the file.
+    #[cfg_attr(not(feature = "onnxruntime"), expect(dead_code, reason = "rten takes the files"))]
+    folder: PathBuf,
+    /// Files of weights, by the name that the network has for them.
+    external: BTreeMap<String, PathBuf>,
+}
+
+impl OnnxNetwork {
+    /// Loads the network and runs it once on a blank image, to know its features and that it runs.
+    pub fn open(path: &Path, options: &OnnxOptions) -> Result<Self> {
+        let bytes = fs_err::metadata(path)?.len();
+        if bytes > MOST_BYTES {
+            let what = "an ONNX network".to_owned();
+            return Err(Error::TooLarge { path: path.to_owned(), what, bytes, most: MOST_BYTES });
+        }
+        Self::from_bytes(path, &fs_err::read(path)?, options)
+    }
+
+    /// Loads the content of a file. `path` names it in errors, and files of weights that the
+    /// network refers to are looked for beside it.
+    pub fn from_bytes(path: &Path, bytes: &[u8], options: &OnnxOptions) -> Result<Self> {
+        let malformed = |reason: wire::Broken| {
+            let reason = reason.to_string();
+            OnnxError::Malformed { path: path.to_owned(), reason }
+        };
+        let graph = Graph::read(bytes).map_err(malformed)?;
+        let input = Input::new(path, &graph, options)?;
+        let names = outputs(path, &graph, &options.outputs)?;
+        let source = Source {
+            file: graph.with_outputs(&names).map_err(malformed)?,
+            folder: path.parent().map(Path::to_owned).unwrap_or_default(),
+            external: external(path, &graph.external)?,
+        };
+        let runtime = load(path, &source, &input.name, options.runtime)?;
+        let value_layout = options.value_layout.unwrap_or(input.layout);
+        let layers = names.into_iter().map(|name| (name, 0)).collect();
+        let mut network = Self { path: path.to_owned(), runtime, input, value_layout, layers };
+        let blank = vec![0; network.input.shape.len()];
+        let all: Vec<usize> = (0..network.layers.len()).collect();
+        let features = network.chunk(&blank, 1, &all)?;
+        for (layer, (size, _)) in network.layers.iter_mut().zip(features) {
+            layer.1 = size;
+        }
+        Ok(network)
+    }
+
+    /// The runtime in use: `rten` or `ONNX Runtime`.
+    pub fn runtime(&self) -> &'static str {
+        self.runtime.name()
+    }
+
+    /// Size and features of each layer for the images of one run.
+    fn chunk(
+        &mut self,
+        pixels: &[u8],
+        wanted: usize,
+        layers: &[usize],
+    ) -> Result<Vec<(usize, Vec<f32>)>> {
+        let images = if self.input.fixed_batch { self.input.batch } else { wanted };
+        let numbers = self.input.numbers(pixels, images);
+        let dimensions = self.input.dimensions(images);
+        let tensors = self.runtime.run(numbers, dimensions, layers).map_err(|reason| {
+            let (path, runtime) = (self.path.clone(), self.runtime.name());
+            OnnxError::Run { path, runtime, images, reason }
+        })?;
+        let features = tensors.iter().zip(layers).map(|(tensor, &layer)| {
+            tensor.features(images, wanted, self.value_layout).ok_or_else(|| {
+                let (path, name) = (self.path.clone(), self.layers[layer].0.clone());
+                OnnxError::Value { path, name, found: format!("{:?}", tensor.shape), images }.into()
+            })
+        });
+        features.collect()
+    }
+}
+
+impl Backbone for OnnxNetwork {
+    fn layers(&self) -> &[(String, usize)] {
+        &self.layers
+    }
+
+    fn shape(&self) -> Option<Shape> {
+        Some(self.input.shape)
+    }
+
+    fn features(&mut self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
+        let expected = self.input.shape;
+        if shape != expected || !pixels.len().is_multiple_of(expected.len()) {
+            let bytes = pixels.len();
+            return Err(OnnxError::Images { expected, found: shape, bytes }.into());
+        }
+        if let Some(&index) = layers.iter().find(|&&index| index >= self.layers.len()) {
+            return Err(OnnxError::Layer { index, layers: self.layers.len() }.into());
+        }
+        let rows = pixels.len() / expected.len();
+        let sizes: Vec<usize> = layers.iter().map(|&layer| self.layers[layer].1).collect();
+        let mut found: Vec<Vec<f32>> =
+            sizes.iter().map(|size| Vec::with_capacity(rows * size)).collect();
+        for part in pixels.chunks(self.input.batch * expected.len()) {
+            let features = self.chunk(part, part.len() / expected.len(), layers)?;
+            found.iter_mut().zip(features).for_each(|(all, (_, some))| all.extend(some));
+        }
+        let matrices = found.into_iter().zip(sizes);
+        matrices.map(|(numbers, size)| Ok(Matrix::new(rows, size, numbers)?)).collect()
+    }
+}
+
+/// The values that are features: those asked for, or all outputs.
+fn outputs(path: &Path, graph: &Graph, asked: &[String]) -> Result<Vec<String>> {
+    let path = || path.to_owned();
+    if asked.is_empty() {
+        return Ok(graph.outputs.iter().map(|output| output.name.to_owned()).collect());
+    }
+    let (names, mut seen) = (graph.names(), BTreeSet::new());
+    for name in asked {
+        if !names.contains(&name.as_str()) {
+            let (name, nearest) = (name.clone(), nearest(name, &names));
+            return Err(OnnxError::NoSuchValue { path: path(), name, nearest }.into());
+        }
+        if !seen.insert(name) {
+            return Err(OnnxError::Repeated { path: path(), name: name.clone() }.into());
+        }
+    }
+    Ok(asked.to_vec())
+}
+
+fn nearest(name: &str, names: &[&str]) -> Vec<String> {
+    let mut names = names.to_vec();
+    let similarity = |other: &str| strsim::jaro_winkler(name, other);
+    names.sort_by(|a, b| similarity(b).total_cmp(&similarity(a)));
+    names.iter().take(NEAREST).map(ToString::to_string).collect()
+}
+
+/// Files of weights beside the network. A name that leads out of its folder is refused.
+fn external(path: &Path, names: &BTreeSet<&str>) -> Result<BTreeMap<String, PathBuf>> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let resolve = |&name: &&str| {
+        let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        let file = folder.join(name);
+        let reason = if !inside || name.is_empty() {
+            format!("its weights are in \"{name}\", outside its folder")
+        } else if !file.is_file() {
+            format!("its weights are in \"{name}\", which is not beside it")
+        } else {
+            return Ok((name.to_owned(), file));
+        };
+        Err(OnnxError::Malformed { path: path.to_owned(), reason }.into())
+    };
+    names.iter().map(resolve).collect()
+}
+
+fn load(path: &Path, source: &Source, input: &str, runtime: Runtime) -> Result<Box<dyn Compute>> {
+    #[cfg(feature = "onnxruntime")]
+    if runtime == Runtime::OnnxRuntime || (runtime == Runtime::Automatic && library::is_named()) {
+        let loaded = library::OnnxRuntime::load(source)?;
+        let network = loaded.map_err(|reason| refused(path, "ONNX Runtime", reason))?;
+        return Ok(Box::new(network));
+    }
+    if runtime == Runtime::OnnxRuntime {
+        return Err(OnnxError::NotBuilt.into());
+    }
+    let network = native::Rten::load(source, input);
+    Ok(Box::new(network.map_err(|reason| refused(path, "rten", reason))?))
+}
+
+fn refused(path: &Path, runtime: &'static str, reason: String) -> OnnxError {
+    OnnxError::Refused { path: path.to_owned(), runtime, reason }
+}
