@@ -15,6 +15,7 @@ mod product;
 mod tape;
 mod trainer;
 mod window;
+mod winograd;
 
 #[cfg(test)]
 mod tests;
