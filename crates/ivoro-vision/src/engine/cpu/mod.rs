@@ -12,6 +12,7 @@ mod optimiser;
 mod plan;
 mod pool;
 mod product;
+mod squares;
 mod tape;
 mod trainer;
 mod window;
