@@ -82,8 +82,12 @@ impl Checkpoint {
 
     fn parts(&self) -> Vec<(&'static str, &[f32])> {
         let State { learned, measured, first, second, average, .. } = &self.state;
-        let mut parts: Vec<(&'static str, &[f32])> =
-            vec![("learned", learned), ("measured", measured), ("first", first), ("second", second)];
+        let mut parts: Vec<(&'static str, &[f32])> = vec![
+            ("learned", learned),
+            ("measured", measured),
+            ("first", first),
+            ("second", second),
+        ];
         if let Some((learned, measured)) = average {
             parts.extend([("average.learned", &learned[..]), ("average.measured", &measured[..])]);
         }
@@ -93,7 +97,8 @@ impl Checkpoint {
     /// Reads a file, every size checked.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = fs_err::read(path)?;
-        let broken = |error: safetensors::SafeTensorError| Error::malformed(path, error.to_string());
+        let broken =
+            |error: safetensors::SafeTensorError| Error::malformed(path, error.to_string());
         let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(broken)?;
         let text = metadata.metadata().as_ref().and_then(|all| all.get(KEY)).ok_or_else(|| {
             Error::malformed(path, "no checkpoint of a training: its header is missing")
