@@ -234,8 +234,42 @@ def onnx_batch(session, images, network, raw, batch):
         line(name, min(seconds[runtime]), peer, text)
 
 
+def vision():
+    """ResNet-18 for 32 x 32 images, as PyTorch runs it: channels last, f32, compiled by nobody."""
+    import torch
+    from vision import images_of, resnet18
+
+    torch.set_num_threads(THREADS)
+    network = resnet18(200).to(memory_format=torch.channels_last)
+    rule = torch.optim.Adam(network.parameters(), lr=1e-3, weight_decay=2e-4)
+    views, batch = images_of(256), images_of(256)
+    labels = torch.arange(256) % 200
+
+    def step():
+        network.train()
+        rule.zero_grad()
+        torch.nn.functional.cross_entropy(network(views) / 0.1, labels).backward()
+        rule.step()
+
+    @torch.inference_mode()
+    def extract():
+        network.eval()
+        network(batch)
+
+    # In turn, so that both sides meet the same machine.
+    for what, work, arguments in (("training", step, ("train", 64, 2)), ("extraction", extract, ("extract", 256, 3))):
+        print(f"ResNet-18, 32 x 32, {what}, 256 images, {THREADS} threads")
+        own, peer = float("inf"), float("inf")
+        work()
+        for _ in range(4):
+            own = min(own, ours(*arguments)["seconds"])
+            peer = min(peer, best(work, arguments[-1]))
+        line(f"PyTorch {torch.__version__}", peer, peer, f"PyTorch   {256 / peer:.1f} images/s")
+        line("ivoro", own, peer, f"PyTorch   {256 / own:.1f} images/s")
+
+
 if __name__ == "__main__":
-    known = {"nearest": nearest, "means": means, "probe": probe, "ablation": ablation, "memory": memory,
-             "onnx": onnx}
+    known = {"nearest": nearest, "means": means, "probe": probe, "ablation": ablation,
+             "memory": memory, "onnx": onnx, "vision": vision}
     for name in sys.argv[3:] or known:
         known[name]()

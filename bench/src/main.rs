@@ -3,6 +3,7 @@
 //! `bench/peers.py` calls this and the peers in turn and prints ratios.
 
 mod onnx;
+mod vision;
 
 use std::hint::black_box;
 use std::path::Path;
@@ -25,15 +26,19 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<usize>().unwrap_or(1);
     let result = match words.as_slice() {
-        ["nearest", n, d, k] => nearest(number(n), number(d), number(k)),
-        ["means", n, d, k] => means(number(n), number(d), number(k)),
-        ["probe", file] => probe(Path::new(file)),
+        ["nearest", n, d, k] => nearest(number(n), number(d), number(k)).map_err(Into::into),
+        ["means", n, d, k] => means(number(n), number(d), number(k)).map_err(Into::into),
+        ["probe", file] => probe(Path::new(file)).map_err(Into::into),
         ["onnx", file, pixels, batch, runtime] => {
             onnx::measure(Path::new(file), Path::new(pixels), number(batch), runtime)
+                .map_err(Into::into)
         }
+        ["train", images, repeats] => vision::train(number(images), number(repeats)),
+        ["extract", images, repeats] => vision::extract(number(images), number(repeats)),
         _ => {
             eprintln!("ivoro-bench nearest N D K | means N D K | probe FILE.npz");
             eprintln!("ivoro-bench onnx FILE.onnx PIXELS BATCH rten|onnxruntime");
+            eprintln!("ivoro-bench train|extract IMAGES TIMES");
             return ExitCode::from(2);
         }
     };

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// What can be measured.
-pub(crate) const NAMES: [&str; 6] = ["nearest", "means", "probe", "ablation", "memory", "onnx"];
+pub(crate) const NAMES: [&str; 7] =
+    ["nearest", "means", "probe", "ablation", "memory", "onnx", "vision"];
 
 /// The peers, from `PyPI`; `PyTorch` only where it is asked for, since it is large.
 const PEERS: [&str; 7] =
@@ -19,7 +20,7 @@ pub(crate) fn bench(names: &[&str]) -> ExitCode {
     let names = if names.is_empty() { NAMES.to_vec() } else { names.to_vec() };
     let steps = || -> Option<bool> {
         cargo(&["build", "--release", "--package", "ivoro-bench", "--package", "ivoro-cli"])?;
-        let python = environment(names.contains(&"probe"))?;
+        let python = environment(names.contains(&"probe") || names.contains(&"vision"))?;
         let mut command = Command::new(python);
         command.arg("bench/peers.py").args(["target/release/ivoro-bench", "target/release/ivoro"]);
         run(command.args(&names))

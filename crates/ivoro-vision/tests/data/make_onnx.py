@@ -23,7 +23,8 @@ weights = {"kernel": kernel, "bias": bias, "linear": linear}
 
 def network(images):
     nodes = [
-        helper.make_node("Conv", ["images", "kernel", "bias"], ["map"], strides=[2, 2], pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["images", "kernel", "bias"], ["map"], kernel_shape=[3, 3],
+                         strides=[2, 2], pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["map"], ["active"]),
         helper.make_node("GlobalAveragePool", ["active"], ["mean"]),
         helper.make_node("Flatten", ["mean"], ["flat"]),

@@ -1,7 +1,7 @@
 use crate::build::{gzip, idx, open, pickled_batch, pickled_names, planar, refusal, tar_gz, write};
 
 fn names() -> Vec<u8> {
-    (0..100).map(|class| format!("c{class}\n")).collect::<String>().into_bytes()
+    (0..100).flat_map(|class| format!("c{class}\n").into_bytes()).collect()
 }
 
 fn record(label: u8) -> Vec<u8> {

@@ -8,9 +8,9 @@ use crate::build::{gzip, idx, interleaved, open, refusal, write};
 fn files(folder: &Path, [train, test]: [&str; 2], labels: [&[u8]; 2], pack: bool) {
     let file = |name: String, bytes: Vec<u8>| {
         if pack {
-            write(folder, &(name + ".gz"), &gzip(&bytes))
+            write(folder, &(name + ".gz"), &gzip(&bytes));
         } else {
-            write(folder, &name, &bytes)
+            write(folder, &name, &bytes);
         }
     };
     file(format!("{train}-images-idx3-ubyte"), idx(&[3, 3, 5], &interleaved(&[0, 1, 2], 3, 5, 1)));

@@ -2,15 +2,15 @@
 
 use ivoro::Matrix;
 use ivoro_vision::dataset::Shape;
-use ivoro_vision::engine::onnx::{Layout, OnnxError, OnnxOptions};
+use ivoro_vision::engine::onnx::{Layout, OnnxError, OnnxNetwork, OnnxOptions};
 use ivoro_vision::engine::{Backbone, Normalisation};
 
-use super::build::{model, node, single, value};
+use super::build::{field, file, model, node, single, small, value, weight};
 use super::{TINY, TINY_ONE, open, options, refusal};
 
 const SHAPE: Shape = Shape { height: 5, width: 7, channels: 3 };
 const FLAT: [[f32; 4]; 3] = [
-    [0.633_551_2, 0.140_642_0, 0.561_172_4, 0.467_276_0],
+    [0.633_551_2, 0.140_642, 0.561_172_4, 0.467_276],
     [0.585_917_1, 0.262_806_4, 0.543_249_5, 0.404_837_3],
     [0.402_961_6, 0.466_639_4, 0.532_284_8, 0.301_824_6],
 ];
@@ -124,14 +124,52 @@ fn grey_images_follow_the_usual_normalisation() {
     assert_near(&features[0], &[(1.0 - 0.485) / 0.229]);
 }
 
+/// The images plus one number, whose bytes are at `place`.
+fn addition(place: &[u8]) -> Vec<u8> {
+    let node = [field(1, b"in"), field(1, b"number"), field(2, b"out"), field(4, b"Add")].concat();
+    // Old exporters list weights among the inputs too.
+    let graph = [
+        field(1, &node),
+        field(5, &weight("number", place)),
+        field(11, &value("in", 1, &[1, 3, 1, 2])),
+        field(11, &value("number", 1, &[1])),
+        field(12, &field(1, b"out")),
+    ];
+    file(&graph.concat())
+}
+
 #[test]
-fn weights_may_have_been_listed_as_inputs() {
-    // Files of old exporters list their weights among the inputs; the images are the one without.
-    let nodes = [node("Relu", "in", "out")];
-    let inputs = [value("in", 1, &[1, 3, 2, 2]), value("weight", 1, &[1])];
-    let two = model(&nodes, &inputs, &[value("out", 1, &[1, 3, 2, 2])]);
+fn a_weight_listed_as_input_need_not_be_given() {
+    let network = addition(&field(9, &2.0f32.to_le_bytes()));
+    let mut network = open(&network, &options(&[])).unwrap();
+    let shape = network.shape().unwrap();
+    let features = network.features(&[255, 0, 153, 255, 0, 153], shape, &[0]).unwrap();
+    assert_near(&features[0], &[5.0, 0.0, 2.0]);
+}
+
+#[test]
+fn weights_may_lie_in_a_file_beside_the_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let entry = |key: &str, text: &str| {
+        field(13, &[field(1, key.as_bytes()), field(2, text.as_bytes())].concat())
+    };
+    let place = [entry("location", "net.data"), entry("offset", "4"), entry("length", "4")];
+    let place = [place.concat(), small(14, 1)].concat();
+    std::fs::write(folder.path().join("net.data"), [7, 7, 7, 7, 0, 0, 0, 0x40]).unwrap();
+    std::fs::write(folder.path().join("net.onnx"), addition(&place)).unwrap();
+    let path = folder.path().join("net.onnx");
+    let mut network = OnnxNetwork::open(&path, &options(&[])).unwrap();
+    let shape = network.shape().unwrap();
+    let features = network.features(&[255, 0, 153, 255, 0, 153], shape, &[0]).unwrap();
+    assert_near(&features[0], &[5.0, 0.0, 2.0]);
+}
+
+#[test]
+fn two_inputs_are_refused() {
+    let inputs = [value("in", 1, &[1, 3, 2, 2]), value("more", 1, &[1])];
+    let two = model(&[node("Relu", "in", "out")], &inputs, &[field(1, b"out")]);
     let error = refusal(&two, &options(&[]));
-    assert!(error.to_string().contains("2 inputs (in, weight)"), "{error}");
+    assert!(error.to_string().contains("2 inputs (in, more)"), "{error}");
 }
 
 #[cfg(feature = "onnxruntime")]

@@ -1,6 +1,7 @@
 //! Convolutions and their gradients as products of matrices.
 //!
-//! What a tile of output pixels sees is gathered into a matrix small enough for the second-level
+//! Most of a network's work is done by [`winograd`]. For all other convolutions, what a tile of
+//! output pixels sees is gathered into a matrix small enough for the second-level
 //! cache and multiplied by the kernel, some taps at a time. Tiles have a fixed size and partial
 //! sums are added in a fixed order: threads only decide who computes a tile, never how.
 
@@ -8,9 +9,20 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::ROWS;
 use super::product::{Store, multiply, multiply_transposed, with_scratch};
 use super::window::Window;
+use super::{ROWS, winograd};
+
+/// Memory for kernels, kept between calls.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// A kernel turned around.
+    turned: Vec<f32>,
+    /// A kernel as it is multiplied with.
+    pub(super) prepared: Vec<f32>,
+    /// Partial sums of a kernel's gradient.
+    partial: Vec<f32>,
+}
 
 /// Parts that the gradient of a kernel is computed in, which bounds the cores that can help.
 const PARTS: usize = 32;
@@ -44,7 +56,19 @@ fn chunks(total: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
     (0..total).step_by(size).map(move |start| start..(start + size).min(total))
 }
 
-/// Convolves images tile by tile on this thread; `finish` sees each tile while it is in the cache.
+/// A kernel as [`convolve_here`] needs it.
+pub(super) fn prepare(window: &Window, kernel: &[f32]) -> Vec<f32> {
+    let mut prepared = Vec::new();
+    if winograd::fits(window) {
+        winograd::spread_kernel(kernel, &mut prepared);
+    } else {
+        prepared.extend_from_slice(kernel);
+    }
+    prepared
+}
+
+/// Convolves images with a prepared kernel on this thread, part by part; `finish` sees each part
+/// while it is in the cache.
 pub(super) fn convolve_here(
     window: &Window,
     images: &[f32],
@@ -53,21 +77,30 @@ pub(super) fn convolve_here(
     store: Store,
     finish: impl Fn(&mut [f32]),
 ) {
+    if winograd::fits(window) {
+        winograd::convolve_here(window, images, kernel, out, store, finish);
+        return;
+    }
     for (index, part) in out.chunks_mut(ROWS * window.outputs).enumerate() {
         tile(window, images, kernel, index * ROWS, part, store);
         finish(part);
     }
 }
 
-/// Convolves images on all threads; returns what `finish` said of each tile.
+/// Convolves images on all threads; returns what `finish` said of each part.
 pub(super) fn convolve<T: Send>(
     window: &Window,
     images: &[f32],
     kernel: &[f32],
+    prepared: &mut Vec<f32>,
     out: &mut [f32],
     store: Store,
     finish: impl Fn(&mut [f32]) -> T + Sync,
 ) -> Vec<T> {
+    if winograd::fits(window) {
+        winograd::spread_kernel(kernel, prepared);
+        return winograd::convolve(window, images, prepared, out, store, finish);
+    }
     let tiles = out.par_chunks_mut(ROWS * window.outputs).enumerate();
     let one = |(index, part): (usize, &mut [f32])| {
         tile(window, images, kernel, index * ROWS, part, store);
@@ -76,15 +109,16 @@ pub(super) fn convolve<T: Send>(
     tiles.map(one).collect()
 }
 
-/// The gradient of the inputs from that of the outputs. `turned` is memory for a kernel.
+/// The gradient of the inputs from that of the outputs.
 pub(super) fn backward_inputs(
     window: &Window,
     kernel: &[f32],
     outputs: &[f32],
-    turned: &mut Vec<f32>,
+    memory: &mut Memory,
     inputs: &mut [f32],
     store: Store,
 ) {
+    let Memory { turned, prepared, .. } = memory;
     turned.resize(kernel.len(), 0.0);
     let tap_len = window.inputs * window.outputs;
     let last = window.taps() - 1;
@@ -95,7 +129,7 @@ pub(super) fn backward_inputs(
         transpose(tap, window.outputs, out);
     });
     if window.stride == 1 {
-        convolve(&window.backward(), outputs, turned, inputs, store, |_| ());
+        convolve(&window.backward(), outputs, turned, prepared, inputs, store, |_| ());
     } else {
         spread(window, turned, outputs, inputs, store);
     }
@@ -137,14 +171,18 @@ fn spread(window: &Window, turned: &[f32], outputs: &[f32], inputs: &mut [f32], 
     });
 }
 
-/// The gradient of the kernel from that of the outputs. `partial` is memory for partial sums.
+/// The gradient of the kernel from that of the outputs.
 pub(super) fn backward_kernel(
     window: &Window,
     images: &[f32],
     outputs: &[f32],
-    partial: &mut Vec<f32>,
+    memory: &mut Memory,
     kernel: &mut [f32],
 ) {
+    let partial = &mut memory.partial;
+    if winograd::fits(window) {
+        return winograd::backward_kernel(window, images, outputs, partial, kernel);
+    }
     let at_once = window.taps_at_once();
     let pixels = outputs.len() / window.outputs;
     let tiles = pixels.div_ceil(ROWS);

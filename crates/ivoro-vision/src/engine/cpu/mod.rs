@@ -12,9 +12,11 @@ mod optimiser;
 mod plan;
 mod pool;
 mod product;
+mod squares;
 mod tape;
 mod trainer;
 mod window;
+mod winograd;
 
 #[cfg(test)]
 mod tests;

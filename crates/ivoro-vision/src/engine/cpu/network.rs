@@ -3,7 +3,7 @@
 use ivoro::Matrix;
 use rayon::prelude::*;
 
-use super::convolution::convolve_here;
+use super::convolution::{convolve_here, prepare};
 use super::input::Lookup;
 use super::normalise::EPSILON;
 use super::plan::{Layer, Plan};
@@ -196,8 +196,9 @@ impl Folded {
         };
         let bias = shifts.map(shift).collect();
         let kernel = weights(&layer.kernel).zip(factors.iter().cycle());
-        let kernel = kernel.map(|(value, factor)| (f64::from(*value) * factor) as f32).collect();
-        Self { kernel, bias }
+        let kernel: Vec<f32> =
+            kernel.map(|(value, factor)| (f64::from(*value) * factor) as f32).collect();
+        Self { kernel: prepare(&layer.window, &kernel), bias }
     }
 
     /// Convolves, adds the bias and turns negative values into 0.

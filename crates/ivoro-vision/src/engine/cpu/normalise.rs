@@ -3,6 +3,11 @@
 //! With γ, β learned, μ, σ² over all pixels of all images and ε = 1e-5:
 //! `out = max(0, γ (raw − μ) / √(σ² + ε) + β + around)`.
 
+#![expect(
+    clippy::inline_always,
+    reason = "only what is inlined is compiled for the instructions of the processor at hand"
+)]
+
 use pulp::Arch;
 use rayon::prelude::*;
 

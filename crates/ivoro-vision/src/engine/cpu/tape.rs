@@ -3,7 +3,7 @@
 //! All that the way back needs is kept: what each convolution gave, before and after its
 //! normalisation. The memory is used again in the next step.
 
-use super::convolution::{backward_inputs, backward_kernel, convolve};
+use super::convolution::{self, backward_inputs, backward_kernel, convolve};
 use super::normalise::{self, Around, Moments, Statistics, Sums};
 use super::plan::{BlockPlan, Layer, Linear, Plan};
 use super::pool;
@@ -32,10 +32,15 @@ struct Memory {
     current: Vec<f32>,
     outer: Vec<f32>,
     inner: Vec<f32>,
-    /// A kernel turned around.
-    turned: Vec<f32>,
-    /// Partial sums of a kernel's gradient.
-    partial: Vec<f32>,
+    kernels: convolution::Memory,
+}
+
+/// What the way forward uses besides its input.
+struct Forward<'a> {
+    learned: &'a [f32],
+    measured: &'a mut [f32],
+    /// Memory for a kernel.
+    prepared: &'a mut Vec<f32>,
 }
 
 /// A step's values.
@@ -59,7 +64,9 @@ impl Tape {
     /// follow them.
     pub(super) fn forward(&mut self, plan: &Plan, learned: &[f32], measured: &mut [f32]) {
         let views = self.input.len() / plan.stem.window.in_len();
-        self.stem.convolve(&plan.stem, &self.input, learned, measured);
+        let prepared = &mut self.memory.kernels.prepared;
+        let mut forward = Forward { learned, measured, prepared };
+        self.stem.convolve(&plan.stem, &self.input, &mut forward);
         self.stem.finish(Around::None);
         if let Some(pool) = &plan.pool {
             self.pooled.resize(views * pool.out_len(), 0.0);
@@ -71,7 +78,7 @@ impl Tape {
             let (before, rest) = self.blocks.split_at_mut(index);
             let first = if plan.pool.is_some() { &self.pooled } else { &self.stem.out };
             let input = before.last().map_or(first, |block| &block.second.out);
-            rest[0].forward(block, input, learned, measured);
+            rest[0].forward(block, input, &mut forward);
         }
         let last = plan.last_window();
         let out = self.blocks.last().map_or(&self.stem.out, |block| &block.second.out);
@@ -112,20 +119,22 @@ impl Tape {
         }
         self.stem.backward(&plan.stem, gradient, &mut memory.current);
         let kernel = &mut gradient[plan.stem.kernel.clone()];
-        let Memory { current, partial, .. } = memory;
-        backward_kernel(&plan.stem.window, &self.input, current, partial, kernel);
+        let Memory { current, kernels, .. } = memory;
+        backward_kernel(&plan.stem.window, &self.input, current, kernels, kernel);
     }
 }
 
 impl Trace {
     /// Convolves and measures what comes out.
-    fn convolve(&mut self, layer: &Layer, input: &[f32], learned: &[f32], measured: &mut [f32]) {
+    fn convolve(&mut self, layer: &Layer, input: &[f32], forward: &mut Forward) {
+        let Forward { learned, measured, prepared } = forward;
         let window = &layer.window;
         let images = input.len() / window.in_len();
         self.raw.resize(images * window.out_len(), 0.0);
         let kernel = &learned[layer.kernel.clone()];
         let measure = |tile: &mut [f32]| Moments::of(tile, window.outputs);
-        let moments = convolve(window, input, kernel, &mut self.raw, Store::Replace, measure);
+        let raw = &mut self.raw;
+        let moments = convolve(window, input, kernel, prepared, raw, Store::Replace, measure);
         let running = &mut measured[layer.mean.start..layer.variance.end];
         let running = running.split_at_mut(window.outputs);
         let learned = (&learned[layer.scale.clone()], &learned[layer.shift.clone()]);
@@ -154,13 +163,13 @@ impl Trace {
 }
 
 impl BlockTrace {
-    fn forward(&mut self, plan: &BlockPlan, input: &[f32], learned: &[f32], measured: &mut [f32]) {
-        self.first.convolve(&plan.first, input, learned, measured);
+    fn forward(&mut self, plan: &BlockPlan, input: &[f32], forward: &mut Forward) {
+        self.first.convolve(&plan.first, input, forward);
         self.first.finish(Around::None);
-        self.second.convolve(&plan.second, &self.first.out, learned, measured);
+        self.second.convolve(&plan.second, &self.first.out, forward);
         let around = match &plan.around {
             Some(layer) => {
-                self.around.convolve(layer, input, learned, measured);
+                self.around.convolve(layer, input, forward);
                 Around::Convolved(&self.around.raw, &self.around.statistics)
             }
             None => Around::Same(input),
@@ -177,7 +186,7 @@ impl BlockTrace {
         gradient: &mut [f32],
         memory: &mut Memory,
     ) {
-        let Memory { current, outer, inner, turned, partial } = memory;
+        let Memory { current, outer, inner, kernels } = memory;
         let mut layers = vec![(&self.second.raw[..], &self.second.statistics)];
         if plan.around.is_some() {
             layers.push((&self.around.raw, &self.around.statistics));
@@ -190,29 +199,29 @@ impl BlockTrace {
         normalise::backward(current, raw, statistics, &sums[0], outer);
         let window = &second.window;
         let kernel = &mut gradient[second.kernel.clone()];
-        backward_kernel(window, &self.first.out, outer, partial, kernel);
+        backward_kernel(window, &self.first.out, outer, kernels, kernel);
         inner.resize(self.first.out.len(), 0.0);
         let kernel = &learned[second.kernel.clone()];
-        backward_inputs(window, kernel, outer, turned, inner, Store::Replace);
+        backward_inputs(window, kernel, outer, kernels, inner, Store::Replace);
 
         let first = &plan.first;
         self.first.backward(first, gradient, inner);
-        backward_kernel(&first.window, input, inner, partial, &mut gradient[first.kernel.clone()]);
+        backward_kernel(&first.window, input, inner, kernels, &mut gradient[first.kernel.clone()]);
         if let Some(layer) = &plan.around {
             self.around.learned(layer, &sums[1], gradient);
             let Trace { raw, statistics, .. } = &self.around;
             normalise::backward_here(current, raw, statistics, &sums[1]);
             let kernel = &mut gradient[layer.kernel.clone()];
-            backward_kernel(&layer.window, input, current, partial, kernel);
+            backward_kernel(&layer.window, input, current, kernels, kernel);
             outer.resize(input.len(), 0.0);
             let kernel = &learned[layer.kernel.clone()];
-            backward_inputs(&layer.window, kernel, current, turned, outer, Store::Replace);
+            backward_inputs(&layer.window, kernel, current, kernels, outer, Store::Replace);
             std::mem::swap(current, outer);
         }
         // What went around is in `current` already: the gradient of the input without a
         // convolution is that of the output.
         let kernel = &learned[first.kernel.clone()];
-        backward_inputs(&first.window, kernel, inner, turned, current, Store::Add);
+        backward_inputs(&first.window, kernel, inner, kernels, current, Store::Add);
     }
 }
 

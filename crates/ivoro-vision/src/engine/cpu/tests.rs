@@ -1,6 +1,8 @@
 //! Every layer against its definition, and its gradient against differences or its adjoint.
 
-use super::convolution::{backward_inputs, backward_kernel, convolve, convolve_here};
+use super::convolution::{
+    Memory, backward_inputs, backward_kernel, convolve, convolve_here, prepare,
+};
 use super::loss::cross_entropy;
 use super::normalise::{self, Around, EPSILON, Moments, Statistics};
 use super::pool::{self, Maximum};
@@ -42,6 +44,11 @@ fn windows() -> Vec<Window> {
         window(5, 4, 300, 3, 3, 1),
         window(5, 4, 300, 3, 3, 2),
         window(20, 19, 2, 3, 3, 1),
+        window(6, 8, 8, 17, 3, 1),
+        window(5, 7, 17, 8, 3, 1),
+        window(1, 1, 8, 8, 3, 1),
+        window(2, 1, 8, 9, 3, 1),
+        window(33, 300, 8, 8, 3, 1),
     ]
 }
 
@@ -77,10 +84,12 @@ fn convolutions_are_what_their_definition_says() {
         let count = 3 + super::ROWS / window.out_pixels();
         let images = random(1, count * window.in_len());
         let kernel = random(2, window.kernel_len());
+        let mut prepared = Vec::new();
         let mut out = vec![f32::NAN; count * window.out_len()];
-        convolve(&window, &images, &kernel, &mut out, Store::Replace, |_| ());
+        convolve(&window, &images, &kernel, &mut prepared, &mut out, Store::Replace, |_| ());
         let mut here = vec![1.0; out.len()];
-        convolve_here(&window, &images, &kernel, &mut here, Store::Add, |_| ());
+        let kernel_here = prepare(&window, &kernel);
+        convolve_here(&window, &images, &kernel_here, &mut here, Store::Add, |_| ());
         for ((out, here), expected) in
             out.iter().zip(here).zip(direct(&window, &images, &kernel, count))
         {
@@ -97,12 +106,13 @@ fn gradients_of_convolutions_are_their_adjoints() {
         let images = random(3, count * window.in_len());
         let kernel = random(4, window.kernel_len());
         let gradient = random(5, count * window.out_len());
+        let mut prepared = Vec::new();
         let mut out = vec![0.0; gradient.len()];
-        convolve(&window, &images, &kernel, &mut out, Store::Replace, |_| ());
+        convolve(&window, &images, &kernel, &mut prepared, &mut out, Store::Replace, |_| ());
         let expected = dot(&out, &gradient);
         let scale = dot(&out, &out).sqrt() * dot(&gradient, &gradient).sqrt();
         let mut back = vec![f32::NAN; images.len()];
-        let mut memory = Vec::new();
+        let mut memory = Memory::default();
         backward_inputs(&window, &kernel, &gradient, &mut memory, &mut back, Store::Replace);
         assert_close(dot(&back, &images), expected, scale);
         let mut twice = back.clone();
@@ -113,10 +123,10 @@ fn gradients_of_convolutions_are_their_adjoints() {
         assert_close(dot(&sums, &kernel), expected, scale);
         // One number would not show a gradient in the wrong place.
         let other = random(6, kernel.len());
-        convolve(&window, &images, &other, &mut out, Store::Replace, |_| ());
+        convolve(&window, &images, &other, &mut prepared, &mut out, Store::Replace, |_| ());
         assert_close(dot(&sums, &other), dot(&out, &gradient), scale);
         let other = random(7, images.len());
-        convolve(&window, &other, &kernel, &mut out, Store::Replace, |_| ());
+        convolve(&window, &other, &kernel, &mut prepared, &mut out, Store::Replace, |_| ());
         assert_close(dot(&back, &other), dot(&out, &gradient), scale);
     }
 }

@@ -1,5 +1,7 @@
 //! Training on the processor.
 
+use std::collections::BTreeMap;
+
 use ivoro::Matrix;
 
 use super::input::Lookup;
@@ -142,18 +144,17 @@ impl Trainer for CpuTrainer {
 
     fn outputs(&mut self, pixels: &[u8]) -> Result<Matrix> {
         count_images(pixels, self.shape)?;
-        let network = match self.kept.take() {
-            Some(network) => network,
-            None => {
-                let (learned, measured) = self.state.result();
-                Network::new(&Weights {
-                    architecture: self.architecture.clone(),
-                    learned: self.plan.to_file(learned),
-                    measured: measured.to_vec(),
-                    normalisation: self.normalisation.clone(),
-                    metadata: std::collections::BTreeMap::new(),
-                })?
-            }
+        let network = if let Some(network) = self.kept.take() {
+            network
+        } else {
+            let (learned, measured) = self.state.result();
+            Network::new(&Weights {
+                architecture: self.architecture.clone(),
+                learned: self.plan.to_file(learned),
+                measured: measured.to_vec(),
+                normalisation: self.normalisation.clone(),
+                metadata: BTreeMap::new(),
+            })?
         };
         self.kept.insert(network).outputs(pixels, self.shape)
     }

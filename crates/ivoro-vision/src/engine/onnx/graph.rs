@@ -100,13 +100,12 @@ impl<'a> Graph<'a> {
     pub(super) fn with_outputs(&self, names: &[String]) -> Read<Vec<u8>> {
         let mut outputs = Vec::new();
         for name in names {
-            match self.outputs.iter().find(|output| output.name == name) {
-                Some(output) => write(GRAPH_OUTPUT, &[output.message], &mut outputs),
-                None => {
-                    let mut value = Vec::new();
-                    write(VALUE_NAME, &[name.as_bytes()], &mut value);
-                    write(GRAPH_OUTPUT, &[&value], &mut outputs);
-                }
+            if let Some(output) = self.outputs.iter().find(|output| output.name == name) {
+                write(GRAPH_OUTPUT, &[output.message], &mut outputs);
+            } else {
+                let mut value = Vec::new();
+                write(VALUE_NAME, &[name.as_bytes()], &mut value);
+                write(GRAPH_OUTPUT, &[&value], &mut outputs);
             }
         }
         let mut parts = Vec::new();

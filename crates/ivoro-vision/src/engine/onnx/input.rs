@@ -34,9 +34,10 @@ impl Input {
         let value = only(path, graph)?;
         let dimensions = four(path, value)?;
         let layout = options.layout.unwrap_or_else(|| guess(dimensions));
-        let [images, rows, columns, channels] = match (layout, dimensions) {
-            (Layout::ChannelsFirst, [n, c, h, w]) => [n, h, w, c],
-            (Layout::ChannelsLast, [n, h, w, c]) => [n, h, w, c],
+        let [images, second, third, fourth] = dimensions;
+        let (rows, columns, channels) = match layout {
+            Layout::ChannelsFirst => (third, fourth, second),
+            Layout::ChannelsLast => (second, third, fourth),
         };
         let asked = options.normalisation.as_ref().map(|asked| asked.mean.len());
         let channels = agree(path, "number of channels", channels, asked)?;

@@ -1,0 +1,193 @@
+//! 3×3 convolutions of stride 1 with fewer multiplications.
+//!
+//! Winograd's F(2×2, 3×3): four outputs next to each other come from sixteen products instead of
+//! thirty-six, `Y = Aᵀ [(G g Gᵀ) ⊙ (Bᵀ d B)] A` for a kernel g and the 4×4 inputs d. Over many
+//! squares and channels the sixteen products are sixteen products of matrices. The gradients are
+//! the transposes of the same steps. The matrices A, B and G are those of Lavin and Gray (2016).
+
+use std::ops::Range;
+
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::product::{Store, multiply, multiply_transposed, with_scratch};
+use super::squares::Squares;
+use super::window::Window;
+
+/// Products for a square of 2×2 outputs.
+const POINTS: usize = 16;
+/// G: rows are points, columns positions in a kernel's row.
+const KERNEL: [[f32; 3]; 4] = [[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]];
+/// Channels under which more is spent on the steps before and after than is gained.
+const FEWEST: usize = 8;
+/// Values that one task handles where values are alone.
+const VALUES: usize = 1 << 14;
+/// Weights of partial sums of a kernel's gradient: bounds memory, and the cores that can help.
+const PARTIAL: usize = 1 << 17;
+/// Least and most partial sums.
+const PARTS: (usize, usize) = (4, 32);
+
+/// Whether a convolution is of the kind that this module computes, and gains by it.
+pub(super) fn fits(window: &Window) -> bool {
+    let wide = window.inputs.min(window.outputs) >= FEWEST;
+    (window.size, window.stride, window.padding) == (3, 1, 1) && wide
+}
+
+/// `G g Gᵀ`, as `[point, input, output]`.
+pub(super) fn spread_kernel(kernel: &[f32], out: &mut Vec<f32>) {
+    let length = kernel.len() / 9;
+    out.resize(POINTS * length, 0.0);
+    out.par_chunks_mut(length).enumerate().for_each(|(point, out)| {
+        let weights = |tap: usize| KERNEL[point / 4][tap / 3] * KERNEL[point % 4][tap % 3];
+        let taps = kernel.chunks_exact(length).enumerate();
+        weighted_sum(&taps.map(|(tap, values)| (weights(tap), values)), out);
+    });
+}
+
+/// `Gᵀ u G`, the transpose of [`spread_kernel`].
+fn gather_kernel(points: &[f32], kernel: &mut [f32]) {
+    let length = kernel.len() / 9;
+    kernel.par_chunks_mut(length).enumerate().for_each(|(tap, out)| {
+        let weights = |point: usize| KERNEL[point / 4][tap / 3] * KERNEL[point % 4][tap % 3];
+        let points = points.chunks_exact(length).enumerate();
+        weighted_sum(&points.map(|(point, values)| (weights(point), values)), out);
+    });
+}
+
+fn weighted_sum<'a>(terms: &(impl Iterator<Item = (f32, &'a [f32])> + Clone), out: &mut [f32]) {
+    for (index, out) in out.chunks_mut(1024).enumerate() {
+        out.fill(0.0);
+        for (weight, values) in terms.clone().filter(|(weight, _)| *weight != 0.0) {
+            let values = &values[index * 1024..][..out.len()];
+            out.iter_mut().zip(values).for_each(|(out, value)| *out += weight * value);
+        }
+    }
+}
+
+/// Convolves images on this thread with a kernel from [`spread_kernel`]; returns what `finish`
+/// said of each part.
+pub(super) fn convolve_here<T>(
+    window: &Window,
+    images: &[f32],
+    kernel: &[f32],
+    out: &mut [f32],
+    store: Store,
+    finish: impl Fn(&mut [f32]) -> T,
+) -> Vec<T> {
+    let Window { inputs, outputs, .. } = *window;
+    let squares = Squares::of(window);
+    let count = squares.at_once * squares.across;
+    let sizes = [4 * squares.line(inputs), POINTS * count * inputs, POINTS * count * outputs];
+    with_scratch(sizes.iter().sum::<usize>() + 8 * outputs, |memory| {
+        let (lines, memory) = memory.split_at_mut(sizes[0]);
+        let (spread, memory) = memory.split_at_mut(sizes[1]);
+        let (points, sums) = memory.split_at_mut(sizes[2]);
+        let one = |rows: Range<usize>| {
+            let count = rows.len() * squares.across;
+            let spread = &mut spread[..POINTS * count * inputs];
+            let points = &mut points[..POINTS * count * outputs];
+            Arch::new().dispatch(
+                #[inline(always)]
+                || squares.spread_inputs(images, &rows, lines, spread),
+            );
+            let each = points.chunks_exact_mut(count * outputs);
+            let each = each.zip(spread.chunks_exact(count * inputs));
+            for ((point, spread), kernel) in each.zip(kernel.chunks_exact(inputs * outputs)) {
+                multiply(point, Store::Replace, spread, kernel, inputs);
+            }
+            let line = window.width * outputs;
+            let end = (squares.pixel_row(rows.end - 1) + 2)
+                .min(((rows.end - 1) / squares.down + 1) * window.height);
+            let out = &mut out[squares.pixel_row(rows.start) * line..end * line];
+            Arch::new().dispatch(
+                #[inline(always)]
+                || squares.gather_outputs(points, &rows, sums, out, store),
+            );
+            finish(out)
+        };
+        squares.parts(images.len() / window.in_len()).map(one).collect()
+    })
+}
+
+/// Convolves images on all threads with a kernel from [`spread_kernel`].
+pub(super) fn convolve<T: Send>(
+    window: &Window,
+    images: &[f32],
+    kernel: &[f32],
+    out: &mut [f32],
+    store: Store,
+    finish: impl Fn(&mut [f32]) -> T + Sync,
+) -> Vec<T> {
+    let group = Squares::of(window).images;
+    let parts = out.par_chunks_mut(group * window.out_len());
+    let parts = parts.zip(images.par_chunks(group * window.in_len()));
+    let one = |(out, images): (&mut [f32], &[f32])| {
+        convolve_here(window, images, kernel, out, store, &finish)
+    };
+    parts.map(one).flatten_iter().collect()
+}
+
+/// The gradient of the kernel from that of the outputs. `partial` is memory for partial sums.
+pub(super) fn backward_kernel(
+    window: &Window,
+    images: &[f32],
+    outputs: &[f32],
+    partial: &mut Vec<f32>,
+    kernel: &mut [f32],
+) {
+    let count = images.len() / window.in_len();
+    let length = POINTS * window.inputs * window.outputs;
+    let most = (PARTIAL / (window.inputs * window.outputs)).clamp(PARTS.0, PARTS.1);
+    // Whole sets of images that fill a product, so that no group has a smaller one.
+    let set = Squares::of(window).images;
+    let group = count.div_ceil(set).div_ceil(most).max(1) * set;
+    let groups = count.div_ceil(group);
+    partial.resize(groups * length, 0.0);
+    let given = images.par_chunks(group * window.in_len());
+    let given = given.zip(outputs.par_chunks(group * window.out_len()));
+    partial.par_chunks_mut(length).zip(given).for_each(|(sums, (images, outputs))| {
+        sum_points(window, images, outputs, sums);
+    });
+    let (first, rest) = partial.split_at_mut(length);
+    first.par_chunks_mut(VALUES).enumerate().for_each(|(index, out)| {
+        for more in rest.chunks_exact(length) {
+            let more = &more[index * VALUES..][..out.len()];
+            out.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
+    });
+    gather_kernel(first, kernel);
+}
+
+fn sum_points(window: &Window, images: &[f32], gradient: &[f32], sums: &mut [f32]) {
+    let Window { inputs, outputs, .. } = *window;
+    let squares = Squares::of(window);
+    let count = squares.at_once * squares.across;
+    let line = 4 * squares.line(inputs.max(outputs));
+    let sizes = [line, POINTS * count * inputs, POINTS * count * outputs];
+    with_scratch(sizes.iter().sum(), |memory| {
+        let (lines, memory) = memory.split_at_mut(sizes[0]);
+        let (left, right) = memory.split_at_mut(sizes[1]);
+        let mut store = Store::Replace;
+        for rows in squares.parts(images.len() / window.in_len()) {
+            let count = rows.len() * squares.across;
+            let left = &mut left[..POINTS * count * inputs];
+            let right = &mut right[..POINTS * count * outputs];
+            let memory = &mut lines[..4 * squares.line(inputs)];
+            Arch::new().dispatch(
+                #[inline(always)]
+                || squares.spread_inputs(images, &rows, memory, left),
+            );
+            let memory = &mut lines[..4 * squares.line(outputs)];
+            Arch::new().dispatch(
+                #[inline(always)]
+                || squares.spread_outputs(gradient, &rows, memory, right),
+            );
+            let each = sums.chunks_exact_mut(inputs * outputs);
+            let each = each.zip(left.chunks_exact(count * inputs));
+            for ((sums, left), right) in each.zip(right.chunks_exact(count * outputs)) {
+                multiply_transposed(sums, store, left, right, count);
+            }
+            store = Store::Add;
+        }
+    });
+}
