@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use ivoro_vision::dataset::Shape;
-use ivoro_vision::engine::{Backbone, Batch, Device, Normalisation, State, Trainer};
+use ivoro_vision::engine::{Batch, Device, Normalisation, State};
 use ivoro_vision::network::{Architecture, Stem, Weights};
 use ivoro_vision::train::Recipe;
 
@@ -40,20 +40,20 @@ fn main() -> ivoro_vision::Result<()> {
     trainer.step(batch, 1e-3)?;
     trainer.tally()?;
     println!("first step done {:.1} s after the start", began.elapsed().as_secs_f64());
-    let training = rate(views, seconds, || trainer.step(batch, 1e-3), &mut || trainer_sync())?;
+    let training = rate(views, seconds, || trainer.step(batch, 1e-3), &mut || wait_for_device())?;
     let _ = trainer.tally()?;
     println!("training, {views} views a step: {training:.0} images/s");
     let mut backbone = device.backbone(&weights)?;
     let extraction =
         rate(views, seconds, || backbone.features(&pixels, SHAPE, &[0]).map(|_| ()), &mut || {
-            trainer_sync()
+            wait_for_device()
         })?;
     println!("extraction, {views} images at once: {extraction:.0} images/s");
     Ok(())
 }
 
 /// Waits for a GPU that still works.
-fn trainer_sync() {
+fn wait_for_device() {
     #[cfg(feature = "torch")]
     ivoro_vision::engine::torch::synchronise();
 }

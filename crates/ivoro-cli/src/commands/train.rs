@@ -70,6 +70,7 @@ pub(crate) fn train_to(
         }
     }
     bar.finish_and_clear();
+    training.settle()?;
     if training.epochs().len() < epochs {
         return Err(Failure::Interrupted);
     }

@@ -126,9 +126,12 @@ impl Split {
         rows.iter().try_for_each(|&row| self.check(row))?;
         let length = fit.shape.len();
         let mut pixels = vec![0; rows.len() * length];
+        // A copy in memory is over before another core would have begun.
+        let copied = self.shape() == Some(fit.shape);
         let outcomes: Vec<Result<()>> = pixels
             .par_chunks_exact_mut(length)
             .zip(rows)
+            .with_min_len(if copied { rows.len().max(1) } else { 1 })
             .map(|(out, &row)| self.read_one(row, fit, out))
             .collect();
         let mut images = Images { shape: fit.shape, pixels, rows: Vec::new(), broken: Vec::new() };

@@ -1,8 +1,7 @@
 //! Random changes of training images, the same for every engine and any number of threads: what is
-//! drawn for an image depends on seed, epoch and row alone.
+//! drawn for an image depends on seed, epoch and row alone. Several batches are changed at once.
 
 use ivoro::random::{mix, unit};
-use rayon::prelude::*;
 
 use super::recipe::Augmentation;
 use crate::dataset::Shape;
@@ -30,7 +29,7 @@ impl Draw {
     }
 }
 
-/// Changes the images in place on all cores. `rows[i]` identifies image `i`.
+/// Changes the images in place. `rows[i]` identifies image `i`.
 pub fn augment(
     pixels: &mut [u8],
     shape: Shape,
@@ -39,13 +38,11 @@ pub fn augment(
     stream: u64,
 ) {
     let size = shape.height * shape.width * shape.channels;
-    pixels.par_chunks_mut(size).zip(rows).for_each_init(
-        || vec![0; size],
-        |before, (image, &row)| {
-            let mut draw = Draw { stream: mix(stream, row as u64), next: 0 };
-            change(image, before, shape, settings, &mut draw);
-        },
-    );
+    let mut before = vec![0; size];
+    for (image, &row) in pixels.chunks_mut(size).zip(rows) {
+        let mut draw = Draw { stream: mix(stream, row as u64), next: 0 };
+        change(image, &mut before, shape, settings, &mut draw);
+    }
 }
 
 fn change(

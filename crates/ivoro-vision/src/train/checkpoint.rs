@@ -60,14 +60,12 @@ impl Checkpoint {
         let broken = |error: &dyn std::fmt::Display| Error::malformed(path, error.to_string());
         let text = serde_json::to_string(&header).map_err(|error| broken(&error))?;
         let parts = self.parts();
-        let bytes: Vec<(&str, Vec<u8>)> = parts
+        // The numbers of a little-endian machine are the file's bytes already.
+        let views: std::result::Result<Vec<_>, _> = parts
             .iter()
-            .map(|(name, values)| (*name, values.iter().flat_map(|v| v.to_le_bytes()).collect()))
-            .collect();
-        let views: std::result::Result<Vec<_>, _> = bytes
-            .iter()
-            .map(|(name, data)| {
-                Ok((*name, TensorView::new(Dtype::F32, vec![data.len() / 4], data)?))
+            .map(|(name, values)| {
+                let data = bytemuck::cast_slice(values);
+                Ok((*name, TensorView::new(Dtype::F32, vec![values.len()], data)?))
             })
             .collect();
         let views = views.map_err(|error: safetensors::SafeTensorError| broken(&error))?;

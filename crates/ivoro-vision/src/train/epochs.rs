@@ -12,8 +12,10 @@ use crate::dataset::{Broken, Fit, Split};
 use crate::engine::{Batch, Trainer};
 use crate::error::Result;
 
-/// Batches that may wait for the engine.
-const AHEAD: usize = 6;
+/// Batches of each thread that may wait for the engine.
+const AHEAD: usize = 4;
+/// Most threads that prepare batches.
+const MOST_THREADS: usize = 8;
 /// Images asked about at once when accuracy is measured.
 const ASKED_AT_ONCE: usize = 256;
 /// Streams of random numbers that must not be the same.
@@ -165,19 +167,25 @@ pub fn run_epoch(
     let batch = recipe.batch.min(rows.len()).max(1);
     // A last, smaller batch is left out; the order differs in each epoch.
     let steps = rows.len() / batch;
-    let (sender, receiver) = sync_channel(AHEAD);
+    let threads = (rayon::current_num_threads() / 2).clamp(1, MOST_THREADS);
     let (mut waited, mut rate) = (0.0, 0.0);
     let complete = std::thread::scope(|scope| -> Result<bool> {
-        let batches = rows.chunks_exact(batch);
-        scope.spawn(move || produce(data, recipe, index, batches, &sender));
-        // The receiver lives in here: when this closure ends, the producer stops.
-        let receiver: Receiver<Result<Ready>> = receiver;
+        // Thread t prepares batches t, t + threads, …; asked in turn, they come in order.
+        let receivers: Vec<Receiver<Result<Ready>>> = (0..threads)
+            .map(|thread| {
+                let (sender, receiver) = sync_channel(AHEAD);
+                let batches = rows.chunks_exact(batch).skip(thread).step_by(threads);
+                scope.spawn(move || produce(data, recipe, index, batches, &sender));
+                receiver
+            })
+            .collect();
+        // The receivers live in here: when this closure ends, the threads stop.
         for step in 0..steps {
             if !each_step(step, steps) {
                 return Ok(false);
             }
             let asked = Instant::now();
-            let Ok(ready) = receiver.recv() else { break };
+            let Ok(ready) = receivers[step % threads].recv() else { break };
             waited += asked.elapsed().as_secs_f64();
             let Ready { pixels, labels } = ready?;
             rate = recipe.rate_at(index as f64 + step as f64 / steps as f64);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use super::checkpoint::Checkpoint;
 use super::epochs::{Epoch, TrainingData, run_epoch};
@@ -41,6 +42,8 @@ pub struct Training<'a> {
     trainer: Box<dyn Trainer>,
     checkpoint: Checkpoint,
     path: PathBuf,
+    /// The last checkpoint on its way to the disk, while the next epoch is trained.
+    writing: Option<JoinHandle<Result<()>>>,
 }
 
 impl<'a> Training<'a> {
@@ -70,7 +73,7 @@ impl<'a> Training<'a> {
             plan.fit.shape,
             &checkpoint.state,
         )?;
-        Ok(Self { plan, data, dataset, trainer, checkpoint, path: path.to_owned() })
+        Ok(Self { plan, data, dataset, trainer, checkpoint, path: path.to_owned(), writing: None })
     }
 
     /// Epochs that are done.
@@ -101,9 +104,20 @@ impl<'a> Training<'a> {
             }
             self.checkpoint.epochs.push(epoch.clone());
             self.checkpoint.state = self.trainer.state()?;
-            self.checkpoint.write(&self.path)?;
+            self.settle()?;
+            let (checkpoint, path) = (self.checkpoint.clone(), self.path.clone());
+            self.writing = Some(std::thread::spawn(move || checkpoint.write(&path)));
         }
         Ok(epoch)
+    }
+
+    /// Waits until the last checkpoint is on the disk.
+    pub fn settle(&mut self) -> Result<()> {
+        match self.writing.take().map(JoinHandle::join) {
+            Some(Ok(written)) => written,
+            Some(Err(_)) => Err(Error::Engine { what: "a checkpoint's writer died".to_owned() }),
+            None => Ok(()),
+        }
     }
 
     /// Accuracy on the base classes' test images in percent: one view, and with rotations the
@@ -145,6 +159,13 @@ impl<'a> Training<'a> {
             normalisation: self.checkpoint.normalisation.clone(),
             metadata,
         })
+    }
+}
+
+impl Drop for Training<'_> {
+    fn drop(&mut self) {
+        // An error was reported by `settle`, or nobody is left to hear it.
+        let _ = self.settle();
     }
 }
 

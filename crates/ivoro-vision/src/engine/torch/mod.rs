@@ -44,6 +44,10 @@ pub(super) fn device(index: usize) -> Result<Device> {
     if (index as i64) < found {
         // Results must repeat: cuDNN may otherwise choose kernels that add in changing order.
         library::set_deterministic();
+        // Of the kernels that are left, the fastest for each shape.
+        tch::Cuda::cudnn_set_benchmark(true);
+        // What is left for the processor is too small to be shared among its cores.
+        tch::set_num_threads(1);
         return Ok(Device::Cuda(index));
     }
     Err(Error::NoDevice { asked: format!("cuda:{index}"), found: format!("{found} usable GPUs") })

@@ -311,21 +311,10 @@ impl Inputs {
         let labels: Vec<i64> = batch.labels.iter().copied().map(i64::from).collect();
         let size = self.pixels.size();
         let pixels = Tensor::f_from_slice(batch.pixels)?.f_view(size.as_slice())?;
-        copy(&mut self.pixels, &pixels)?;
-        copy(&mut self.labels, &Tensor::f_from_slice(&labels)?)
+        self.pixels.f_copy_(&pixels)?;
+        self.labels.f_copy_(&Tensor::f_from_slice(&labels)?)?;
+        Ok(())
     }
-}
-
-/// Copies from the host without waiting for what the device still has to do.
-fn copy(target: &mut Tensor, source: &Tensor) -> Result<()> {
-    if let Device::Cuda(_) = target.device() {
-        let pinned = source.f_pin_memory(target.device())?;
-        let arrived = pinned.f_internal_to_copy((source.kind(), target.device()), true)?;
-        target.f_copy_(&arrived)?;
-    } else {
-        target.f_copy_(source)?;
-    }
-    Ok(())
 }
 
 impl DeviceWeights {
