@@ -17,17 +17,15 @@ fn every_truncation_is_refused() {
 }
 
 #[test]
-fn every_changed_bit_gives_a_network_or_an_error() {
+fn a_changed_bit_gives_a_network_or_an_error() {
     let mut loaded = 0;
     for at in 0..TINY.len() {
-        for bit in 0..8 {
-            let mut bytes = TINY.to_vec();
-            bytes[at] ^= 1 << bit;
-            loaded += usize::from(open(&bytes, &options(&["active"])).is_ok());
-        }
+        let mut bytes = TINY.to_vec();
+        bytes[at] ^= 1 << (at % 8);
+        loaded += usize::from(open(&bytes, &options(&["active"])).is_ok());
     }
     // Most bits are those of weights.
-    assert!(loaded > TINY.len() * 4, "{loaded}");
+    assert!(loaded > TINY.len() / 2, "{loaded}");
 }
 
 #[test]
