@@ -1,3 +1,4 @@
+use ivoro::{Features, Matrix};
 use serde_json::Value;
 
 use crate::harness::{CLASSES, Done, Place, samples};

@@ -86,7 +86,7 @@ fn a_full_disk_leaves_the_old_file_and_says_so() {
         "update m.ivoro data.features --classes ant",
         "forget m.ivoro ant",
         "learn new.ivoro data.features --variant iVoro",
-        "merge m.ivoro --out other.ivoro",
+        "merge m.ivoro m.ivoro --ancestor m.ivoro --out other.ivoro",
     ] {
         let message = with_little_room(&place, command).bad(2);
         assert!(message.contains("error: failed to write to file"), "{command}: {message}");
@@ -102,7 +102,7 @@ fn a_full_disk_leaves_the_old_file_and_says_so() {
 #[test]
 fn results_of_an_earlier_run_survive_a_full_disk() {
     let place = Place::new();
-    let run = "run data.features --protocol 2x3 --variants iVoro --out results";
+    let run = "run data.features --protocol 2,2,2 --variants iVoro --out results";
     place.ivoro(run).good();
     let read = |name: &str| std::fs::read(place.path(&format!("results/{name}"))).unwrap();
     let before = ["run.json", "summary.csv", "phases.csv"].map(read);

@@ -24,10 +24,10 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
+use super::PeerSettings;
 use super::intake::Phase;
 use super::rows::{normalised, single_bytes, squared_distance, transposed, triangle};
 use super::student::Method;
-use super::PeerSettings;
 use crate::error::Result;
 use crate::linalg::{self, Symmetric};
 use crate::matrix::Matrix;

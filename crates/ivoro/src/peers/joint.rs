@@ -8,11 +8,11 @@
 
 use rayon::prelude::*;
 
+use super::PeerSettings;
 use super::intake::{Phase, sums};
 use super::logistic::Objective;
 use super::rows::{append, single_bytes};
 use super::student::Method;
-use super::PeerSettings;
 use crate::error::Result;
 use crate::lbfgs;
 use crate::linalg;

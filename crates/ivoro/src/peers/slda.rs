@@ -14,10 +14,10 @@
 
 use rayon::prelude::*;
 
+use super::PeerSettings;
 use super::intake::Phase;
 use super::rows::{append, single_bytes, triangle};
 use super::student::Method;
-use super::PeerSettings;
 use crate::error::Result;
 use crate::linalg::{self, Symmetric};
 use crate::matrix::Matrix;
