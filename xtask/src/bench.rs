@@ -4,12 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// What can be measured.
-<<<<<<< HEAD
 pub(crate) const NAMES: [&str; 8] =
     ["nearest", "index", "means", "probe", "ablation", "memory", "onnx", "vision"];
-=======
-pub(crate) const NAMES: [&str; 6] = ["nearest", "index", "means", "probe", "ablation", "memory"];
->>>>>>> f86b5c7 (Tests of full disks, labelled answers and one-sided forgetting)
 
 /// The peers, from `PyPI`; `PyTorch` only where it is asked for, since it is large.
 const PEERS: [&str; 7] =
