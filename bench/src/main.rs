@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ivoro::diagram::PowerDiagram;
+use ivoro::diagram::{Index, PowerDiagram};
 use ivoro::head::Optimiser;
 use ivoro::input::{self, ReadOptions};
 use ivoro::regression::{FitOptions, Objective, Penalty, fit};
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         ["nearest", n, d, k] => nearest(number(n), number(d), number(k)).map_err(Into::into),
         ["means", n, d, k] => means(number(n), number(d), number(k)).map_err(Into::into),
         ["probe", file] => probe(Path::new(file)).map_err(Into::into),
+        ["index", folder, d] => index(Path::new(folder), number(d)).map_err(Into::into),
         ["onnx", file, pixels, batch, runtime] => {
             onnx::measure(Path::new(file), Path::new(pixels), number(batch), runtime)
                 .map_err(Into::into)
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
         ["train", images, repeats] => vision::train(number(images), number(repeats)),
         ["extract", images, repeats] => vision::extract(number(images), number(repeats)),
         _ => {
-            eprintln!("ivoro-bench nearest N D K | means N D K | probe FILE.npz");
+            eprintln!("ivoro-bench nearest N D K | means N D K | probe FILE.npz | index FOLDER D");
             eprintln!("ivoro-bench onnx FILE.onnx PIXELS BATCH rten|onnxruntime");
             eprintln!("ivoro-bench train|extract IMAGES TIMES");
             return ExitCode::from(2);
@@ -135,4 +136,38 @@ fn probe(path: &Path) -> Result<Value, Error> {
         black_box(objective.evaluate(objective.start(), &mut gradient));
     });
     Ok(json!({"fits": outcomes, "evaluation_seconds": evaluation}))
+}
+
+/// Rows of little-endian `f32`, nothing else.
+fn raw(path: &Path, cols: usize) -> Result<Matrix, Error> {
+    let bytes = std::fs::read(path)?;
+    let numbers = bytes.as_chunks::<4>().0.iter().map(|chunk| f32::from_le_bytes(*chunk));
+    Matrix::new(bytes.len() / (4 * cols), cols, numbers.collect())
+}
+
+/// The index over the centres of a folder, at several numbers of probes; the exact answer beside.
+fn index(folder: &Path, d: usize) -> Result<Value, Error> {
+    let diagram = PowerDiagram::voronoi(raw(&folder.join("centres.f32"), d)?);
+    let queries = raw(&folder.join("queries.f32"), d)?;
+    let started = Instant::now();
+    let exact = diagram.nearest(&queries)?;
+    let exact_seconds = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let index = Index::new(diagram.centres(), 4 * diagram.centres().rows().isqrt(), 1)?;
+    let build_seconds = started.elapsed().as_secs_f64();
+    let mut points = Vec::new();
+    for probes in [1, 2, 4, 8, 16, 32, 64, 128, 256] {
+        let mut found = Ok(Vec::new());
+        let seconds = best(|| found = index.search(black_box(&queries), probes, 1));
+        let found = found?;
+        let same = exact.iter().zip(&found).filter(|(exact, found)| exact.cell == found.cell);
+        let recall = same.count() as f64 / queries.rows() as f64;
+        points.push(json!({"probes": probes, "seconds": seconds, "recall": recall}));
+        if recall > 0.995 {
+            break;
+        }
+    }
+    Ok(json!({"build_seconds": build_seconds, "exact_seconds": exact_seconds, "points": points,
+        "bytes": index.bytes(), "families": index.families(),
+        "exact": exact.iter().map(|nearest| nearest.cell).collect::<Vec<_>>()}))
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// What can be measured.
-pub(crate) const NAMES: [&str; 7] =
-    ["nearest", "means", "probe", "ablation", "memory", "onnx", "vision"];
+pub(crate) const NAMES: [&str; 8] =
+    ["nearest", "index", "means", "probe", "ablation", "memory", "onnx", "vision"];
 
 /// The peers, from `PyPI`; `PyTorch` only where it is asked for, since it is large.
 const PEERS: [&str; 7] =

@@ -341,6 +341,10 @@ pub(crate) struct PredictArguments {
     #[arg(long, default_value = "sum", requires = "burst")]
     pub(crate) burst_rule: BurstChoice,
 
+    /// Compare every query with every class, also from 100,000 classes on.
+    #[arg(long)]
+    pub(crate) exact: bool,
+
     /// How to print.
     #[arg(long, default_value = "table")]
     pub(crate) format: Format,

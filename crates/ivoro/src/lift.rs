@@ -69,14 +69,16 @@ impl Lift {
 
     fn fill_column(&self, column: usize, out: &mut [f32]) {
         let scale = 1.0 / (self.input as f64).sqrt();
-        let first = column as u64 * self.input.div_ceil(2) as u64;
-        for (pair, entries) in (first..).zip(out.chunks_mut(2)) {
-            let normals = normal_pair(self.seed, pair);
-            for (entry, normal) in entries.iter_mut().zip(normals) {
-                *entry = (scale * normal) as f32;
-            }
+        for (entry, normal) in out.iter_mut().zip(normals(self.seed, column, self.input)) {
+            *entry = (scale * normal) as f32;
         }
     }
+}
+
+/// The `row`-th group of `count` independent standard normals of a seed.
+pub(crate) fn normals(seed: u64, row: usize, count: usize) -> impl Iterator<Item = f64> {
+    let first = row as u64 * count.div_ceil(2) as u64;
+    (first..).flat_map(move |pair| normal_pair(seed, pair)).take(count)
 }
 
 /// Two independent standard normals from words `2 · pair` and `2 · pair + 1` of the stream.

@@ -2,14 +2,20 @@
 
 use std::path::Path;
 
+use fs_err::File;
 use memmap2::Mmap;
 
 use crate::error::{Error, Result};
 
 /// Maps a regular file for reading.
-#[allow(unsafe_code, reason = "the only way to map a file; see SAFETY below")]
 pub(crate) fn map(path: &Path) -> Result<Mmap> {
-    let file = fs_err::File::open(path)?;
+    Ok(open_and_map(path)?.1)
+}
+
+/// The same, and the open file: a map can be given up and the same file read on.
+#[allow(unsafe_code, reason = "the only way to map a file; see SAFETY below")]
+pub(crate) fn open_and_map(path: &Path) -> Result<(File, Mmap)> {
+    let file = File::open(path)?;
     // A pipe or a directory has no length to check anything against.
     if !file.metadata()?.is_file() {
         return Err(malformed(path, "not a regular file".to_owned()));
@@ -19,7 +25,8 @@ pub(crate) fn map(path: &Path) -> Result<Mmap> {
     // meanwhile gives wrong numbers, as with `read(2)`. One that truncates it meanwhile ends this
     // process with SIGBUS, which is no memory unsafety and is documented in docs/format.md.
     let map = unsafe { Mmap::map(file.file()) };
-    map.map_err(|error| malformed(path, format!("can't be mapped into memory: {error}")))
+    let broken = |error| malformed(path, format!("can't be mapped into memory: {error}"));
+    Ok((file, map.map_err(broken)?))
 }
 
 fn malformed(path: &Path, what: String) -> Error {

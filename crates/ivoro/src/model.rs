@@ -6,12 +6,19 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::calibration::Calibration;
+use crate::diagram::Nearest;
 use crate::error::{Error, Result};
 use crate::features::Features;
-use crate::head::{Answers, Forgetting, Head, Merging, Settings, Variant};
+use crate::head::{
+    Answers, Approximation, Forgetting, Head, Indexed, Merging, Scatter, Search, Settings, Variant,
+    strangeness,
+};
 use crate::learner::{Judgement, Learner};
 use crate::matrix::Matrix;
 use crate::tune::{Choice, Given, Rehearsal, Tuner};
+
+/// Distances held at once while queries are compared with all classes: 256 MB.
+const MOST_DISTANCES: usize = 1 << 26;
 
 /// A classifier that can be taught, asked, corrected, merged and saved.
 ///
@@ -30,6 +37,29 @@ pub struct Model {
     tuner: Arc<Tuner>,
     pub(crate) calibration: Option<Calibration>,
     pub(crate) choices: Vec<Choice>,
+}
+
+/// A model that can be asked and nothing else: it holds no sums and no second moments, only the
+/// diagram made of them. See [`store::load_to_ask`](crate::store::load_to_ask).
+#[derive(Debug)]
+pub struct Asker {
+    model: Model,
+}
+
+impl Asker {
+    pub(crate) fn new(model: Model) -> Self {
+        Self { model }
+    }
+
+    /// See [`Model::ask`].
+    pub fn ask(&self, queries: &Features, options: AskOptions) -> Result<Vec<Prediction>> {
+        self.model.ask(queries, options)
+    }
+
+    /// See [`Model::approximation`].
+    pub fn approximation(&self, options: AskOptions) -> Result<Option<Approximation>> {
+        self.model.approximation(options)
+    }
 }
 
 /// How a model is set up.
@@ -57,6 +87,10 @@ pub struct Prediction {
     pub unknown: Option<bool>,
     /// How many vectors of one object were taken together: more than 1 is a burst.
     pub burst: usize,
+    /// Whether the classes come from an index and may, rarely, not be the nearest; see
+    /// [`Model::approximation`]. Probabilities need the distance to every class and are missing
+    /// then.
+    pub approximate: bool,
 }
 
 /// One class a query may belong to.
@@ -90,11 +124,13 @@ pub struct AskOptions {
     pub false_rejection: Option<f64>,
     /// Consecutive rows that show one object, and how to join them.
     pub burst: Option<(usize, BurstRule)>,
+    /// How the nearest classes are sought. Bursts are always sought exactly.
+    pub search: Search,
 }
 
 impl Default for AskOptions {
     fn default() -> Self {
-        Self { top: 1, false_rejection: None, burst: None }
+        Self { top: 1, false_rejection: None, burst: None, search: Search::Automatic }
     }
 }
 
@@ -114,6 +150,10 @@ impl Model {
         choices: Vec<Choice>,
     ) -> Self {
         Self { head, given: Given::default(), tuner: Arc::default(), calibration, choices }
+    }
+
+    pub(crate) fn reduce_to_asking(&mut self, scatter: &mut Scatter<'_>) -> Result<()> {
+        self.head.reduce_to_asking(scatter)
     }
 
     /// The head.
@@ -173,8 +213,74 @@ impl Model {
     /// Classes, distances, probabilities, uncertainty and rejection of every query.
     pub fn ask(&self, queries: &Features, options: AskOptions) -> Result<Vec<Prediction>> {
         let threshold = options.false_rejection.map(|share| self.threshold(share)).transpose()?;
+        if options.burst.is_none()
+            && let Some(indexed) = self.head.indexed(options.search)?
+        {
+            return self.ask_index(indexed, queries, threshold, options);
+        }
+        let size = options.burst.map_or(1, |(size, _)| size.max(1));
+        let rows = MOST_DISTANCES / self.head.known().len().max(1);
+        let rows = rows.max(1).next_multiple_of(size);
+        if queries.len() <= rows {
+            return self.ask_all(queries, threshold, options);
+        }
+        let mut out = Vec::with_capacity(queries.len().div_ceil(size));
+        let all: Vec<usize> = (0..queries.len()).collect();
+        for rows in all.chunks(rows) {
+            out.extend(self.ask_all(&queries.select(rows), threshold, options)?);
+        }
+        Ok(out)
+    }
+
+    /// How [`Model::ask`] finds classes, where it does not compare a query with all of them.
+    pub fn approximation(&self, options: AskOptions) -> Result<Option<Approximation>> {
+        if options.burst.is_some() {
+            return Ok(None);
+        }
+        Ok(self.head.indexed(options.search)?.map(Indexed::about))
+    }
+
+    fn ask_index(
+        &self,
+        indexed: &Indexed,
+        queries: &Features,
+        threshold: Option<f64>,
+        options: AskOptions,
+    ) -> Result<Vec<Prediction>> {
+        let top = options.top.clamp(1, self.head.known().len().max(1));
+        let own = self.head.own_distances()?;
+        let found = self.head.ask_index(indexed, queries, top)?;
+        let prediction = |found: &[Nearest]| {
+            let reached = found.iter().filter(|nearest| nearest.distance.is_finite());
+            let candidate = |nearest: &Nearest| Candidate {
+                class: self.head.known()[nearest.cell as usize].name.clone(),
+                distance: nearest.distance,
+                probability: None,
+            };
+            let strangeness =
+                strangeness(f64::from(found[0].distance), own[found[0].cell as usize]);
+            Prediction {
+                top: reached.map(candidate).collect(),
+                uncertainty: 0.0,
+                strangeness: Some(strangeness),
+                unknown: threshold.map(|threshold| strangeness > threshold),
+                burst: 1,
+                approximate: true,
+            }
+        };
+        Ok(found.chunks_exact(top).map(prediction).collect())
+    }
+
+    /// Compares every query with every class.
+    fn ask_all(
+        &self,
+        queries: &Features,
+        threshold: Option<f64>,
+        options: AskOptions,
+    ) -> Result<Vec<Prediction>> {
         let absolute = threshold.is_some() || !self.head.variant().lift;
         let answers = self.head.ask(queries, absolute)?;
+        let voted = options.burst.is_some_and(|(_, rule)| answers.votes_in_bursts(rule));
         let answers = match options.burst {
             Some((size, rule)) => answers.in_bursts(size, rule)?,
             None => answers,
@@ -182,7 +288,11 @@ impl Model {
         let rows = answers.distances.iter_rows().enumerate();
         Ok(rows
             .map(|(row, distances)| {
-                let mut prediction = self.prediction(&answers, row, distances, threshold, options);
+                // under AC a single vector is voted on too, and calibrated as that
+                let alone = matches!(options.burst, Some((_, BurstRule::Vote)));
+                let voted = voted && (answers.burst[row] > 1 || alone);
+                let mut prediction = self.prediction(&answers, row, distances, options.top, voted);
+                prediction.unknown = threshold.map(|most| answers.strangeness[row] > most);
                 prediction.strangeness = prediction.strangeness.filter(|_| absolute);
                 prediction
             })
@@ -194,16 +304,20 @@ impl Model {
         answers: &Answers,
         row: usize,
         distances: &[f32],
-        threshold: Option<f64>,
-        options: AskOptions,
+        top: usize,
+        voted: bool,
     ) -> Prediction {
         let mut order: Vec<usize> = (0..distances.len()).collect();
-        let top = options.top.clamp(1, order.len().max(1));
-        order.sort_by(|&a, &b| distances[a].total_cmp(&distances[b]));
+        let top = top.clamp(1, order.len().max(1));
+        let nearer = |&a: &usize, &b: &usize| distances[a].total_cmp(&distances[b]).then(a.cmp(&b));
+        if top < order.len() {
+            order.select_nth_unstable_by(top - 1, nearer);
+            order.truncate(top);
+        }
+        order.sort_unstable_by(nearer);
         let burst = answers.burst[row];
         let scale = 1.0 / burst.max(1) as f32;
         let mean: Vec<f32> = distances.iter().map(|d| d * scale).collect();
-        let voted = matches!(options.burst, Some((_, BurstRule::Vote)));
         let calibration = self.calibration.as_ref().filter(|_| !voted);
         let probabilities = calibration.map(|fitted| fitted.probabilities(&mean));
         let candidate = |&at: &usize| Candidate {
@@ -212,11 +326,12 @@ impl Model {
             probability: probabilities.as_ref().map(|p| p[at]),
         };
         Prediction {
-            top: order.iter().take(top).map(candidate).collect(),
+            top: order.iter().map(candidate).collect(),
             uncertainty: answers.uncertainty[row],
             strangeness: Some(answers.strangeness[row]),
-            unknown: threshold.map(|threshold| answers.strangeness[row] > threshold),
+            unknown: None,
             burst,
+            approximate: false,
         }
     }
 

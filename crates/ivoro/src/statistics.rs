@@ -71,6 +71,11 @@ impl Grid {
     fn square_unit(self) -> f64 {
         f64::from(self.exponent - SQUARE_BITS).exp2()
     }
+
+    /// Unit of second moments.
+    pub(crate) fn product_unit(self) -> f64 {
+        self.square_unit() * self.square_unit()
+    }
 }
 
 /// Sums over the samples of one class in one block.
@@ -174,7 +179,7 @@ impl SecondMoments {
 
     /// Σ z zᵀ as real numbers.
     pub(crate) fn to_symmetric(&self, grid: Grid) -> Symmetric {
-        let unit = grid.square_unit() * grid.square_unit();
+        let unit = grid.product_unit();
         let tiles =
             self.tiles.par_iter().map(|tile| tile.iter().map(|&v| v as f64 * unit).collect());
         Symmetric::from_tiles(self.dim, tiles.collect())
@@ -368,7 +373,15 @@ pub fn within_covariance<'a>(
     classes: impl Iterator<Item = (&'a Sums, u64)>,
     grid: Grid,
 ) -> Symmetric {
-    let mut covariance = second.to_symmetric(grid);
+    within_scatter(second.to_symmetric(grid), classes, grid)
+}
+
+/// The same in place of Σ z zᵀ.
+pub(crate) fn within_scatter<'a>(
+    mut covariance: Symmetric,
+    classes: impl Iterator<Item = (&'a Sums, u64)>,
+    grid: Grid,
+) -> Symmetric {
     let (mut centres, mut samples, mut groups) = (Vec::new(), 0, 0);
     for (sums, count) in classes {
         let root = (count as f64).sqrt();

@@ -149,6 +149,10 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
             report.added.len(),
             report.combined.len()
         );
+        if !report.forgotten.is_empty() {
+            let names = report.forgotten.join(", ");
+            let _ = writeln!(text, "forgotten since the ancestor: {names}");
+        }
     }
     save(&merged, &arguments.out)?;
     let known = merged.head().known().len();
@@ -172,6 +176,7 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
             "phases": head.phases(),
             "classes": classes.collect::<Vec<_>>(),
             "bytes": head.bytes(),
+            "search": if head.may_search_index() { "index" } else { "exact" },
         });
         return Ok(output::print(&format!("{text:#}\n"))?);
     }
@@ -181,6 +186,9 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     let phases: Vec<String> = head.phases().iter().map(ToString::to_string).collect();
     let _ = writeln!(text, "layers    {}", layers.join(", "));
     let _ = writeln!(text, "phases    {} classes", phases.join(" + "));
+    if head.may_search_index() {
+        let _ = writeln!(text, "search    by an index, approximately, unless asked with --exact");
+    }
     for choice in model.choices() {
         let _ = writeln!(
             text,

@@ -2,8 +2,9 @@ use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 
 use ivoro::Features;
+use ivoro::head::{Approximation, Search};
 use ivoro::model::{AskOptions, BurstRule, Prediction};
-use ivoro::store::load;
+use ivoro::store::load_to_ask;
 use serde_json::json;
 
 use crate::args::{BurstChoice, Format, PredictArguments};
@@ -18,7 +19,7 @@ const BATCH: usize = 4096;
 
 /// Asks a model about features.
 pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
-    let model = load(&arguments.model)?;
+    let model = load_to_ask(&arguments.model)?;
     let set = read(&arguments.features, &arguments.input)?.asking()?;
     let rule = match arguments.burst_rule {
         BurstChoice::Sum => BurstRule::Sum,
@@ -28,7 +29,11 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
         top: arguments.top.get(),
         false_rejection: arguments.reject,
         burst: arguments.burst.map(|size| (size.get(), rule)),
+        search: if arguments.exact { Search::Exact } else { Search::Automatic },
     };
+    if let Some(about) = model.approximation(options)? {
+        note(about);
+    }
     let size = arguments.burst.map_or(1, NonZeroUsize::get);
     let labels = set.labelled.then_some(&set.features);
     let mut printer = Printer::new(arguments, labels);
@@ -43,6 +48,18 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
     }
     bar.finish_and_clear();
     printer.finish()
+}
+
+/// Says that answers are approximate, before the first of them.
+fn note(about: Approximation) {
+    anstream::eprintln!(
+        "note: answers come from an index and can be wrong: it looks at {} of {} families of \
+         classes, which named the nearest class of {:.1} % of rehearsed queries; --exact compares \
+         with all",
+        about.probes,
+        about.families,
+        100.0 * about.agreement
+    );
 }
 
 /// Prints predictions as they come and counts how many are right.
@@ -99,7 +116,7 @@ impl<'a> Printer<'a> {
                 .map(|k| format!(",class_{k},distance_{k},probability_{k}"));
             writeln!(
                 self.out,
-                "row,label,unknown,uncertainty,strangeness,burst{}",
+                "row,label,unknown,uncertainty,strangeness,burst,approximate{}",
                 candidates.collect::<String>()
             )?;
         }
@@ -107,11 +124,12 @@ impl<'a> Printer<'a> {
             prediction.unknown.map_or("", |unknown| if unknown { "true" } else { "false" });
         write!(
             self.out,
-            "{row},{},{unknown},{},{},{}",
+            "{row},{},{unknown},{},{},{},{}",
             quoted(label.unwrap_or("")),
             prediction.uncertainty,
             prediction.strangeness.map_or(String::new(), |value| value.to_string()),
-            prediction.burst
+            prediction.burst,
+            prediction.approximate
         )?;
         for candidate in &prediction.top {
             let probability = candidate.probability.map_or(String::new(), |p| format!("{p:.6}"));

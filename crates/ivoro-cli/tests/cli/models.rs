@@ -1,3 +1,4 @@
+use ivoro::{Features, Matrix};
 use serde_json::Value;
 
 use crate::harness::{CLASSES, Done, Place, samples};
@@ -57,7 +58,7 @@ fn predictions_as_csv_with_rejection_and_bursts() {
     assert_eq!(
         lines.next(),
         Some(
-            "row,label,unknown,uncertainty,strangeness,burst,\
+            "row,label,unknown,uncertainty,strangeness,burst,approximate,\
              class_1,distance_1,probability_1,class_2,distance_2,probability_2"
         )
     );
@@ -65,7 +66,10 @@ fn predictions_as_csv_with_rejection_and_bursts() {
     let starts: Vec<&str> = rows.iter().map(|row| row[0]).collect();
     assert_eq!(starts, ["0", "4", "8", "12", "16", "20"]);
     for row in &rows {
-        assert!(["true", "false"].contains(&row[2]) && row[5] == "4", "{row:?}");
+        assert!(
+            ["true", "false"].contains(&row[2]) && row[5] == "4" && row[6] == "false",
+            "{row:?}"
+        );
     }
     // the classes never learned are stranger than those learned
     let strangeness = |row: &Vec<&str>| row[4].parse::<f64>().unwrap();
@@ -162,6 +166,55 @@ fn two_sites_merge_into_the_pooled_model() {
     place.learn("a.ivoro", "eel,fox", "").good();
     let joint = ivoro::store::load(&place.path("a.ivoro")).unwrap();
     assert!(joint.head() == ivoro::store::load(&place.path("ab.ivoro")).unwrap().head());
+}
+
+#[test]
+fn a_class_forgotten_at_one_site_is_forgotten_in_the_merged_model() {
+    let place = Place::new();
+    place.learn("base.ivoro", "ant,bee", "--variant iVoro").good();
+    for (site, classes) in [("a", "cat"), ("b", "dog")] {
+        std::fs::copy(place.path("base.ivoro"), place.path(&format!("{site}.ivoro"))).unwrap();
+        place.learn(&format!("{site}.ivoro"), classes, "").good();
+    }
+    place.ivoro("forget b.ivoro ant").good();
+    let out = place.ivoro("merge a.ivoro b.ivoro --ancestor base.ivoro --out ab.ivoro").good();
+    insta::assert_snapshot!(out, @"
+    b.ivoro: 1 classes added, 1 combined
+    forgotten since the ancestor: ant
+    ab.ivoro: 3 classes
+    ");
+    let out = place.ivoro("merge b.ivoro a.ivoro --ancestor base.ivoro --out ba.ivoro").good();
+    assert!(out.ends_with("forgotten since the ancestor: ant\nba.ivoro: 3 classes\n"), "{out}");
+}
+
+/// From 100,000 classes on an index answers, and every output says so.
+#[test]
+fn answers_of_an_index_are_labelled() {
+    let place = Place::new();
+    let count = 100_000u32;
+    let at = |class: u32| [(class % 317) as f32, (class / 317) as f32];
+    let points = (0..count).flat_map(at).collect();
+    let points = Matrix::new(count as usize, 2, points).unwrap();
+    let many = Features::single("many", points, (0..count).collect(), count as usize).unwrap();
+    place.write("many.features", &many, Some(&many.select(&[5, 99_999])));
+    place.ivoro("learn m.ivoro many.features --variant iVoro").good();
+    assert_eq!(place.inspect("m.ivoro")["search"], "index");
+    let done = place.ivoro("predict m.ivoro many.features --format jsonl");
+    assert!(
+        done.err.starts_with("note: answers come from an index and can be wrong"),
+        "{}",
+        done.err
+    );
+    let answers = |text: String| -> Vec<Value> {
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let exact = place.ivoro("predict m.ivoro many.features --format jsonl --exact");
+    assert!(!exact.err.contains("index"), "{}", exact.err);
+    for (found, exact) in answers(done.good()).iter().zip(answers(exact.good())) {
+        assert_eq!((&found["approximate"], &exact["approximate"]), (&true.into(), &false.into()));
+        assert_eq!(found["top"][0]["class"], exact["top"][0]["class"]);
+        assert_eq!(found["top"][0]["class"], found["label"]);
+    }
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 mod bisector;
 mod cluster;
+mod index;
 mod power;
 
 pub use bisector::Bisector;
 pub use cluster::ClusterDiagram;
 pub(crate) use cluster::{add_influence, add_matrix};
+pub use index::Index;
 pub(crate) use power::squared_length;
 pub use power::{Nearest, PowerDiagram};

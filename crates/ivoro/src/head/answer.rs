@@ -1,7 +1,8 @@
 use crate::error::{Error, Result};
 use crate::features::Features;
+use crate::head::Head;
 use crate::head::cells::{PairDistances, least};
-use crate::head::{Head, views};
+use crate::head::views::{Ballots, Combined, add_row, combine, subtract_votes};
 use crate::matrix::Matrix;
 use crate::model::BurstRule;
 use crate::uncertainty::geometric_variance;
@@ -17,6 +18,8 @@ pub struct Answers {
     pub uncertainty: Vec<f64>,
     /// Vectors behind each row: more than 1 for a burst.
     pub burst: Vec<usize>,
+    /// Under AC, what the distances are made of: votes are joined as votes.
+    ballots: Option<Ballots>,
 }
 
 impl Head {
@@ -29,22 +32,31 @@ impl Head {
             strangeness: Vec::with_capacity(queries.len()),
             uncertainty: Vec::with_capacity(queries.len()),
             burst: vec![1; queries.len()],
+            ballots: None,
         };
         self.in_batches(queries, absolute, |cells, pairs| {
             let summed = summed(&pairs);
             answers.uncertainty.extend(disagreement(&pairs));
-            let distances = views::combine(cells, pairs, self.variant.views);
+            let Combined { distances, ballots } = combine(cells, pairs, self.variant.views);
             for (row, distances) in distances.iter_rows().enumerate() {
                 let class = least(distances);
                 let total = f64::from(summed.row(row)[class]);
-                let strangeness = total / own[class].abs().max(f64::MIN_POSITIVE);
-                // a class without spread: thresholds and files hold finite numbers only
-                answers.strangeness.push(strangeness.min(f64::MAX));
+                answers.strangeness.push(strangeness(total, own[class]));
+            }
+            match (&mut answers.ballots, ballots) {
+                (Some(kept), Some(more)) => kept.append(&more)?,
+                (kept, more) => *kept = more,
             }
             answers.distances.append(&distances)
         })?;
         Ok(answers)
     }
+}
+
+/// A distance in units of what is usual in a class.
+pub(crate) fn strangeness(distance: f64, own: f64) -> f64 {
+    // a class without spread: thresholds and files hold finite numbers only
+    (distance / own.abs().max(f64::MIN_POSITIVE)).min(f64::MAX)
 }
 
 fn summed(pairs: &[PairDistances]) -> Matrix {
@@ -63,7 +75,14 @@ fn disagreement(pairs: &[PairDistances]) -> impl Iterator<Item = f64> {
 }
 
 impl Answers {
+    /// Whether the distances of bursts contain votes.
+    pub(crate) fn votes_in_bursts(&self, rule: BurstRule) -> bool {
+        rule == BurstRule::Vote || self.ballots.is_some()
+    }
+
     /// Consecutive rows taken together as one object of `size` vectors (the last may have fewer).
+    /// Under AC either rule counts the votes of all rotations of all vectors; summed distances
+    /// decide among equal votes.
     pub fn in_bursts(self, size: usize, rule: BurstRule) -> Result<Self> {
         if size == 0 {
             let reason = "must be at least 1";
@@ -75,11 +94,15 @@ impl Answers {
             strangeness: Vec::new(),
             uncertainty: Vec::new(),
             burst: Vec::new(),
+            ballots: None,
         };
         for first in (0..rows).step_by(size) {
             let members = first..(first + size).min(rows);
             let count = members.len();
-            let joined = join(&self.distances, members.clone(), rule);
+            let joined = match &self.ballots {
+                Some(ballots) => ballots.join(members.clone()),
+                None => join(&self.distances, members.clone(), rule),
+            };
             out.distances.append(&joined)?;
             let mean = |values: &[f64]| values[members.clone()].iter().sum::<f64>() / count as f64;
             out.strangeness.push(mean(&self.strangeness));
@@ -92,17 +115,16 @@ impl Answers {
     }
 }
 
-/// One row from several: distances added, and under a vote a span less for every vote.
+/// One row from several: distances added, and under a vote one vote for each row's nearest.
 fn join(distances: &Matrix, members: std::ops::Range<usize>, rule: BurstRule) -> Matrix {
     let mut sum = Matrix::zeros(1, distances.cols());
-    for row in members.clone() {
-        sum.row_mut(0).iter_mut().zip(distances.row(row)).for_each(|(sum, value)| *sum += value);
+    let mut votes = vec![0.0; distances.cols()];
+    for row in members {
+        add_row(sum.row_mut(0), distances.row(row));
+        votes[least(distances.row(row))] += 1.0;
     }
     if rule == BurstRule::Vote {
-        let vote = views::vote_weight(sum.row(0));
-        for row in members {
-            sum.row_mut(0)[least(distances.row(row))] -= vote;
-        }
+        subtract_votes(sum.row_mut(0), &votes);
     }
     sum
 }

@@ -1,9 +1,11 @@
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
 use crate::diagram::{PowerDiagram, add_influence, squared_length};
 use crate::error::Result;
+use crate::head::indexed::Indexed;
 use crate::head::points::Points;
 use crate::head::settings::{Pairs, Rule};
 use crate::linalg::Factor;
@@ -69,6 +71,10 @@ pub(crate) struct Cells {
     pub(crate) gamma: f32,
     pub(crate) pairs: Pairs,
     pub(crate) rule: Rule,
+    /// See [`Head::own_distances`](crate::Head::own_distances); measured when first needed.
+    pub(crate) own: OnceLock<Vec<f64>>,
+    /// The index, if there is to be one; built when first asked.
+    pub(crate) index: OnceLock<Option<Indexed>>,
 }
 
 /// Distances of one pair (query view, centre view).

@@ -23,6 +23,8 @@ pub struct Merging {
     pub added: Vec<String>,
     /// Classes that both knew and whose statistics were added.
     pub combined: Vec<String>,
+    /// Classes of the ancestor that one of the two has forgotten since.
+    pub forgotten: Vec<String>,
 }
 
 impl Head {
@@ -31,8 +33,10 @@ impl Head {
     /// without its samples. Returns the number of samples per class updated.
     pub fn update(&mut self, samples: &Features) -> Result<Vec<(String, usize)>> {
         let batch = Batch::of(samples)?;
+        let known = self.places();
         let places = batch.names.iter().map(|name| {
-            self.position(name).ok_or_else(|| Error::UnknownClass { class: name.clone() })
+            let place = known.get(name.as_str()).copied();
+            place.ok_or_else(|| Error::UnknownClass { class: name.clone() })
         });
         let places = places.collect::<Result<Vec<_>>>()?;
         let points = self.points(samples, Stage::Full)?;
@@ -89,13 +93,16 @@ impl Head {
     }
 
     /// Merges what another head of the same kind learned. With `ancestor`, the head both started
-    /// from, samples that both learned there count once: self + other − ancestor, exactly.
+    /// from, samples that both learned there count once: self + other − ancestor, exactly. A class
+    /// of the ancestor that either has forgotten since is forgotten, whatever the other did with
+    /// it; the probes of its phase go with it.
     pub fn merge(&mut self, other: &Self, ancestor: Option<&Self>) -> Result<Merging> {
         self.check_kin(other)?;
         ancestor.map_or(Ok(()), |ancestor| self.check_kin(ancestor))?;
         let mut merged = self.clone();
         merged.frame = merged.frame.or_else(|| other.frame.clone());
         let mut report = Merging::default();
+        let (places, earlier) = (self.places(), ancestor.map(Self::places).unwrap_or_default());
         let mut first = 0;
         for clique in &other.cliques {
             let range = first..first + clique.size;
@@ -103,9 +110,11 @@ impl Head {
             let mut fresh = Vec::new();
             for at in range.clone() {
                 let class = &other.classes[at];
-                let before = ancestor.and_then(|head| head.statistics_of(&class.name));
-                match merged.position(&class.name) {
-                    Some(own) => {
+                let name = class.name.as_str();
+                let before = ancestor.zip(earlier.get(name));
+                let before = before.map(|(head, &at)| &head.classes[at].statistics);
+                match places.get(name) {
+                    Some(&own) => {
                         merged.combine_class(own, &class.statistics, before)?;
                         report.combined.push(class.name.clone());
                     }
@@ -116,9 +125,36 @@ impl Head {
             merged.append_clique(other, clique, range.start, &fresh);
             report.added.extend(fresh.iter().map(|&at| other.classes[at].name.clone()));
         }
+        report.forgotten = merged.drop_forgotten(self, other, ancestor)?;
+        report.combined.retain(|name| !report.forgotten.contains(name));
         merged.merge_pooled(other, ancestor)?;
         *self = merged;
         Ok(report)
+    }
+
+    /// Forgets the classes of the ancestor that one of the two no longer knows.
+    fn drop_forgotten(
+        &mut self,
+        first: &Self,
+        second: &Self,
+        ancestor: Option<&Self>,
+    ) -> Result<Vec<String>> {
+        let (first, second) = (first.places(), second.places());
+        let known = ancestor.map_or(&[][..], |head| &head.classes).iter().map(|class| &class.name);
+        let both = |name: &str| first.contains_key(name) && second.contains_key(name);
+        let gone: Vec<String> = known.filter(|name| !both(name)).cloned().collect();
+        for name in &gone {
+            if self.pooled.is_some() {
+                let reason = format!(
+                    "class {name} of the ancestor is missing in one of the two, and a scatter of all classes together can't lose it"
+                );
+                return Err(Error::Merge { reason });
+            }
+            if self.position(name).is_some() {
+                self.forget(name, Forgetting::DropProbes)?;
+            }
+        }
+        Ok(gone)
     }
 
     fn check_kin(&self, other: &Self) -> Result<()> {
@@ -140,10 +176,6 @@ impl Head {
             )),
             _ => Ok(()),
         }
-    }
-
-    fn statistics_of(&self, name: &str) -> Option<&ClassStatistics> {
-        self.position(name).map(|at| &self.classes[at].statistics)
     }
 
     fn combine_class(

@@ -36,8 +36,9 @@ impl Head {
     /// Learns new classes together as one phase. On an error nothing has changed.
     pub fn learn_phase(&mut self, phase: &Features) -> Result<()> {
         let batch = Batch::of(phase)?;
+        let places = self.places();
         for name in &batch.names {
-            if let Some(at) = self.position(name) {
+            if let Some(&at) = places.get(name.as_str()) {
                 let phase = self.phase_of(at);
                 return Err(Error::ClassReturns { class: name.clone(), phase });
             }

@@ -1,17 +1,35 @@
+use std::ops::Range;
+
 use crate::diagram::add_matrix;
+use crate::error::Result;
 use crate::head::cells::{Cells, PairDistances, least};
 use crate::head::variant::Views;
 use crate::matrix::Matrix;
 
+/// One number per query and class, and under AC what it is made of.
+pub(crate) struct Combined {
+    pub(crate) distances: Matrix,
+    pub(crate) ballots: Option<Ballots>,
+}
+
+/// AC: the votes of the pairs for each class, and the mean of their distances.
+#[derive(Clone, Debug)]
+pub(crate) struct Ballots {
+    pub(crate) votes: Matrix,
+    pub(crate) means: Matrix,
+}
+
 /// One number per query and class from the distances of all pairs of views.
-pub(crate) fn combine(cells: &Cells, mut pairs: Vec<PairDistances>, views: Views) -> Matrix {
+pub(crate) fn combine(cells: &Cells, mut pairs: Vec<PairDistances>, views: Views) -> Combined {
+    let plain = |distances| Combined { distances, ballots: None };
     if pairs.len() == 1 {
-        return pairs.pop().map(|pair| cells.divide(pair)).unwrap_or_default();
+        return plain(pairs.pop().map(|pair| cells.divide(pair)).unwrap_or_default());
     }
     match views {
         Views::Consensus => {
             let pairs: Vec<Matrix> = pairs.into_iter().map(|pair| cells.divide(pair)).collect();
-            consensus(&pairs)
+            let ballots = Ballots::of(&pairs);
+            Combined { distances: ballots.distances(), ballots: Some(ballots) }
         }
         Views::Single | Views::Integration => {
             let pair = pairs.into_iter().reduce(|mut sum, pair| {
@@ -21,34 +39,62 @@ pub(crate) fn combine(cells: &Cells, mut pairs: Vec<PairDistances>, views: Views
                 }
                 sum
             });
-            pair.map(|pair| cells.divide(pair)).unwrap_or_default()
+            plain(pair.map(|pair| cells.divide(pair)).unwrap_or_default())
         }
     }
 }
 
-/// AC: votes first, the smaller summed distance among equal votes.
-///
-/// Written as a distance: the mean over the pairs, less one span of the row for every vote.
-fn consensus(pairs: &[Matrix]) -> Matrix {
-    let mut out = Matrix::zeros(pairs[0].rows(), pairs[0].cols());
-    for row in 0..out.rows() {
-        let target = out.row_mut(row);
+impl Ballots {
+    fn of(pairs: &[Matrix]) -> Self {
+        let mut votes = Matrix::zeros(pairs[0].rows(), pairs[0].cols());
+        let mut means = votes.clone();
         for pair in pairs {
-            target.iter_mut().zip(pair.row(row)).for_each(|(sum, value)| *sum += value);
+            add_matrix(&mut means, pair);
+            for (row, distances) in pair.iter_rows().enumerate() {
+                votes.row_mut(row)[least(distances)] += 1.0;
+            }
         }
-        target.iter_mut().for_each(|sum| *sum /= pairs.len() as f32);
-        let vote = vote_weight(target);
-        for pair in pairs {
-            target[least(pair.row(row))] -= vote;
-        }
+        means.as_mut_slice().iter_mut().for_each(|sum| *sum /= pairs.len() as f32);
+        Self { votes, means }
     }
-    out
+
+    /// Votes first, the smaller mean distance among equal votes.
+    fn distances(&self) -> Matrix {
+        let mut out = self.means.clone();
+        for row in 0..out.rows() {
+            subtract_votes(out.row_mut(row), self.votes.row(row));
+        }
+        out
+    }
+
+    /// Some rows together: all their votes count, summed distances decide among equal votes.
+    pub(crate) fn join(&self, rows: Range<usize>) -> Matrix {
+        let sum = |matrix: &Matrix| {
+            let mut sum = Matrix::zeros(1, matrix.cols());
+            rows.clone().for_each(|row| add_row(sum.row_mut(0), matrix.row(row)));
+            sum
+        };
+        let (mut joined, votes) = (sum(&self.means), sum(&self.votes));
+        subtract_votes(joined.row_mut(0), votes.row(0));
+        joined
+    }
+
+    pub(crate) fn append(&mut self, other: &Self) -> Result<()> {
+        self.votes.append(&other.votes)?;
+        self.means.append(&other.means)
+    }
 }
 
-/// What a vote is worth in a row of distances: a little more than their span, so that no distance
-/// outweighs a vote.
-pub(crate) fn vote_weight(row: &[f32]) -> f32 {
-    let high = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let low = row.iter().copied().fold(f32::INFINITY, f32::min);
-    (high - low) * 1.01 + f32::EPSILON * high.abs().max(1.0)
+/// Adds one row to another.
+pub(crate) fn add_row(sum: &mut [f32], row: &[f32]) {
+    sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+}
+
+/// Writes votes as distances: a little more than the span of the row less for every vote, so that
+/// no distance outweighs a vote.
+pub(crate) fn subtract_votes(distances: &mut [f32], votes: &[f32]) {
+    let high = distances.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let low = distances.iter().copied().fold(f32::INFINITY, f32::min);
+    let vote = (high - low) * 1.01 + f32::EPSILON * high.abs().max(1.0);
+    distances.iter_mut().zip(votes).for_each(|(distance, votes)| *distance -= votes * vote);
 }

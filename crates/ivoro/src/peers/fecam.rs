@@ -24,19 +24,17 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use super::intake::{Intake, Phase};
+use super::PeerSettings;
+use super::intake::Phase;
 use super::rows::{normalised, single_bytes, squared_distance, transposed, triangle};
-use super::{Peer, PeerSettings};
+use super::student::Method;
 use crate::error::Result;
-use crate::features::Features;
-use crate::learner::Learner;
 use crate::linalg::{self, Symmetric};
 use crate::matrix::Matrix;
 
 #[derive(Debug)]
 pub(super) struct Fecam {
     settings: PeerSettings,
-    intake: Intake,
     classes: Vec<Class>,
 }
 
@@ -52,38 +50,26 @@ struct Class {
 
 impl Fecam {
     pub(super) fn new(settings: PeerSettings) -> Self {
-        Self { settings, intake: Intake::new(Peer::Fecam), classes: Vec::new() }
+        Self { settings, classes: Vec::new() }
     }
 }
 
-impl Learner for Fecam {
-    fn name(&self) -> String {
-        Peer::Fecam.to_string()
-    }
-
-    fn learn(&mut self, phase: &Features) -> Result<()> {
-        self.settings.check()?;
-        let phase = self.intake.phase(phase)?;
+impl Method for Fecam {
+    fn absorb(&mut self, phase: &Phase<'_>, _known: usize) -> Result<()> {
         let power = self.settings.fecam_tukey;
         let means = normalised(tukey(phase.means(), power));
         let points = tukey(phase.points.clone(), power);
-        let transformed = Phase { points: &points, ..phase };
+        let transformed = phase.with(&points);
         let centred = transformed.centred(&transformed.means());
         for (class, rows) in transformed.members.iter().enumerate() {
             self.classes.push(Class::new(means.select(&[class]), &centred.select(rows)));
         }
-        self.intake.admit(&transformed);
         Ok(())
     }
 
-    fn classes(&self) -> usize {
-        self.intake.classes()
-    }
-
-    fn distances(&self, queries: &Features) -> Result<Matrix> {
-        let points = self.intake.queries(queries)?.clone();
-        let points = normalised(tukey(points, self.settings.fecam_tukey));
-        let mut out = Matrix::zeros(points.rows(), self.classes());
+    fn measure(&self, points: &Matrix) -> Result<Matrix> {
+        let points = normalised(tukey(points.clone(), self.settings.fecam_tukey));
+        let mut out = Matrix::zeros(points.rows(), self.classes.len());
         for (column, class) in self.classes.iter().enumerate() {
             let whitener = class.whitener(self.settings.fecam_shrink)?;
             let white = linalg::times_transposed(&points, whitener);
@@ -96,7 +82,7 @@ impl Learner for Fecam {
     }
 
     fn bytes(&self) -> usize {
-        let dim = self.intake.dim();
+        let dim = self.classes.first().map_or(0, |class| class.mean.cols());
         single_bytes(self.classes.len() * (dim + triangle(dim)))
     }
 }

@@ -35,10 +35,6 @@ impl Intake {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    pub(super) fn dim(&self) -> usize {
-        self.dim.unwrap_or(0)
-    }
-
     /// Checks a phase; nothing is recorded until it is admitted.
     pub(super) fn phase<'a>(&self, features: &'a Features) -> Result<Phase<'a>> {
         let points = self.queries(features)?;
@@ -93,6 +89,11 @@ impl Intake {
 }
 
 impl Phase<'_> {
+    /// The same samples at other points.
+    pub(super) fn with<'a>(&self, points: &'a Matrix) -> Phase<'a> {
+        Phase { points, labels: self.labels.clone(), members: self.members.clone() }
+    }
+
     /// The mean of every class.
     pub(super) fn means(&self) -> Matrix {
         let mut means = Matrix::zeros(self.members.len(), self.points.cols());

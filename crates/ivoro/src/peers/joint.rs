@@ -8,21 +8,19 @@
 
 use rayon::prelude::*;
 
-use super::intake::{Intake, sums};
+use super::PeerSettings;
+use super::intake::{Phase, sums};
 use super::logistic::Objective;
 use super::rows::{append, single_bytes};
-use super::{Peer, PeerSettings};
+use super::student::Method;
 use crate::error::Result;
-use crate::features::Features;
 use crate::lbfgs;
-use crate::learner::Learner;
 use crate::linalg;
 use crate::matrix::Matrix;
 
 #[derive(Debug)]
 pub(super) struct Joint {
     settings: PeerSettings,
-    intake: Intake,
     points: Matrix,
     labels: Vec<usize>,
     scaling: Scaling,
@@ -34,7 +32,6 @@ impl Joint {
     pub(super) fn new(settings: PeerSettings) -> Self {
         Self {
             settings,
-            intake: Intake::new(Peer::Joint),
             points: Matrix::default(),
             labels: Vec::new(),
             scaling: Scaling::default(),
@@ -42,10 +39,9 @@ impl Joint {
         }
     }
 
-    fn fit(&mut self) -> Result<()> {
+    fn fit(&mut self, classes: usize) -> Result<()> {
         self.scaling = Scaling::of(&self.points);
         let points = self.scaling.apply(&self.points);
-        let classes = self.intake.classes();
         let decay = self.settings.joint_weight_decay;
         let objective = Objective { points: &points, labels: &self.labels, classes, decay };
         let start = vec![0.0; classes * points.cols()];
@@ -59,30 +55,14 @@ impl Joint {
     }
 }
 
-impl Learner for Joint {
-    fn name(&self) -> String {
-        Peer::Joint.to_string()
-    }
-
-    fn learn(&mut self, phase: &Features) -> Result<()> {
-        self.settings.check()?;
-        let phase = self.intake.phase(phase)?;
-        let known = self.classes();
+impl Method for Joint {
+    fn absorb(&mut self, phase: &Phase<'_>, known: usize) -> Result<()> {
         append(&mut self.points, phase.points.clone())?;
         self.labels.extend(phase.labels.iter().map(|label| known + label));
-        self.intake.admit(&phase);
-        self.fit()
+        self.fit(known + phase.members.len())
     }
 
-    fn classes(&self) -> usize {
-        self.intake.classes()
-    }
-
-    fn distances(&self, queries: &Features) -> Result<Matrix> {
-        let points = self.intake.queries(queries)?;
-        if self.classes() == 0 {
-            return Ok(Matrix::zeros(points.rows(), 0));
-        }
+    fn measure(&self, points: &Matrix) -> Result<Matrix> {
         let mut out = linalg::times_transposed(&self.scaling.apply(points), &self.weights);
         out.as_mut_slice().par_iter_mut().for_each(|value| *value = -*value);
         Ok(out)

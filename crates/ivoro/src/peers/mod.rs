@@ -18,6 +18,7 @@ mod ridge;
 mod rows;
 mod settings;
 mod slda;
+mod student;
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,6 +26,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use settings::PeerSettings;
+use student::{Method, Student};
 
 use crate::error::{Error, Result};
 use crate::learner::Learner;
@@ -83,14 +85,19 @@ impl Peer {
 
     /// A learner that knows no class yet. Settings out of range are refused when it first learns.
     pub fn learner(self, settings: &PeerSettings) -> Box<dyn Learner> {
+        let settings = *settings;
         match self {
-            Self::Ncm => Box::new(ncm::Ncm::new()),
-            Self::NcmCosine => Box::new(ncm_cosine::NcmCosine::new()),
-            Self::Slda => Box::new(slda::Slda::new(*settings)),
-            Self::Fecam => Box::new(fecam::Fecam::new(*settings)),
-            Self::Ranpac => Box::new(ranpac::Ranpac::new(*settings)),
-            Self::Joint => Box::new(joint::Joint::new(*settings)),
+            Self::Ncm => self.student(settings, ncm::Ncm::default()),
+            Self::NcmCosine => self.student(settings, ncm_cosine::NcmCosine::default()),
+            Self::Slda => self.student(settings, slda::Slda::new(settings)),
+            Self::Fecam => self.student(settings, fecam::Fecam::new(settings)),
+            Self::Ranpac => self.student(settings, ranpac::Ranpac::new(settings)),
+            Self::Joint => self.student(settings, joint::Joint::new(settings)),
         }
+    }
+
+    fn student(self, settings: PeerSettings, method: impl Method + 'static) -> Box<dyn Learner> {
+        Box::new(Student::new(self, settings, method))
     }
 }
 

@@ -2,46 +2,25 @@
 
 use rayon::prelude::*;
 
-use super::Peer;
-use super::intake::Intake;
+use super::intake::Phase;
 use super::rows::{append, single_bytes, squared_distance};
+use super::student::Method;
 use crate::error::Result;
-use crate::features::Features;
-use crate::learner::Learner;
 use crate::matrix::Matrix;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ncm {
-    intake: Intake,
     means: Matrix,
 }
 
-impl Ncm {
-    pub(super) fn new() -> Self {
-        Self { intake: Intake::new(Peer::Ncm), means: Matrix::default() }
-    }
-}
-
-impl Learner for Ncm {
-    fn name(&self) -> String {
-        Peer::Ncm.to_string()
+impl Method for Ncm {
+    fn absorb(&mut self, phase: &Phase<'_>, _known: usize) -> Result<()> {
+        append(&mut self.means, phase.means())
     }
 
-    fn learn(&mut self, phase: &Features) -> Result<()> {
-        let phase = self.intake.phase(phase)?;
-        append(&mut self.means, phase.means())?;
-        self.intake.admit(&phase);
-        Ok(())
-    }
-
-    fn classes(&self) -> usize {
-        self.intake.classes()
-    }
-
-    fn distances(&self, queries: &Features) -> Result<Matrix> {
-        let points = self.intake.queries(queries)?;
-        let mut out = Matrix::zeros(points.rows(), self.classes());
-        let rows = out.as_mut_slice().par_chunks_mut(self.classes().max(1)).enumerate();
+    fn measure(&self, points: &Matrix) -> Result<Matrix> {
+        let mut out = Matrix::zeros(points.rows(), self.means.rows());
+        let rows = out.as_mut_slice().par_chunks_mut(self.means.rows()).enumerate();
         rows.for_each(|(row, out)| {
             let distances =
                 self.means.iter_rows().map(|mean| squared_distance(points.row(row), mean));

@@ -3,50 +3,26 @@
 
 use rayon::prelude::*;
 
-use super::Peer;
-use super::intake::{Intake, Phase};
+use super::intake::Phase;
 use super::rows::{append, normalised, single_bytes};
+use super::student::Method;
 use crate::error::Result;
-use crate::features::Features;
-use crate::learner::Learner;
 use crate::linalg;
 use crate::matrix::Matrix;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct NcmCosine {
-    intake: Intake,
     means: Matrix,
 }
 
-impl NcmCosine {
-    pub(super) fn new() -> Self {
-        Self { intake: Intake::new(Peer::NcmCosine), means: Matrix::default() }
-    }
-}
-
-impl Learner for NcmCosine {
-    fn name(&self) -> String {
-        Peer::NcmCosine.to_string()
-    }
-
-    fn learn(&mut self, phase: &Features) -> Result<()> {
-        let phase = self.intake.phase(phase)?;
+impl Method for NcmCosine {
+    fn absorb(&mut self, phase: &Phase<'_>, _known: usize) -> Result<()> {
         let points = normalised(phase.points.clone());
-        let phase = Phase { points: &points, ..phase };
-        append(&mut self.means, normalised(phase.means()))?;
-        self.intake.admit(&phase);
-        Ok(())
+        append(&mut self.means, normalised(phase.with(&points).means()))
     }
 
-    fn classes(&self) -> usize {
-        self.intake.classes()
-    }
-
-    fn distances(&self, queries: &Features) -> Result<Matrix> {
-        let points = normalised(self.intake.queries(queries)?.clone());
-        if self.classes() == 0 {
-            return Ok(Matrix::zeros(points.rows(), 0));
-        }
+    fn measure(&self, points: &Matrix) -> Result<Matrix> {
+        let points = normalised(points.clone());
         let mut out = linalg::times_transposed(&points, &self.means);
         out.as_mut_slice().par_iter_mut().for_each(|value| *value = 1.0 - *value);
         Ok(out)

@@ -12,12 +12,11 @@
 
 use rayon::prelude::*;
 
-use super::intake::{Intake, Phase, members, sums};
+use super::intake::{Phase, members, sums};
 use super::rows::{append, single_bytes, triangle};
-use super::{Peer, PeerSettings, ridge};
+use super::student::Method;
+use super::{PeerSettings, ridge};
 use crate::error::Result;
-use crate::features::Features;
-use crate::learner::Learner;
 use crate::lift::Lift;
 use crate::linalg::{self, Symmetric};
 use crate::matrix::Matrix;
@@ -28,7 +27,6 @@ const ROWS: usize = 2048;
 #[derive(Debug)]
 pub(super) struct Ranpac {
     settings: PeerSettings,
-    intake: Intake,
     ridge: f64,
     gram: Symmetric,
     /// Cᵀ: the lifted sum of every class.
@@ -41,7 +39,6 @@ impl Ranpac {
     pub(super) fn new(settings: PeerSettings) -> Self {
         Self {
             settings,
-            intake: Intake::new(Peer::Ranpac),
             ridge: 0.0,
             gram: Symmetric::zeros(0),
             targets: Matrix::default(),
@@ -93,34 +90,19 @@ fn single(rows: &[Vec<f64>], cols: usize) -> Matrix {
     out
 }
 
-impl Learner for Ranpac {
-    fn name(&self) -> String {
-        Peer::Ranpac.to_string()
-    }
-
-    fn learn(&mut self, phase: &Features) -> Result<()> {
-        self.settings.check()?;
-        let phase = self.intake.phase(phase)?;
-        if self.classes() == 0 {
-            self.begin(&phase);
+impl Method for Ranpac {
+    fn absorb(&mut self, phase: &Phase<'_>, known: usize) -> Result<()> {
+        if known == 0 {
+            self.begin(phase);
         }
-        let targets = self.accumulate(&phase);
+        let targets = self.accumulate(phase);
         append(&mut self.targets, targets)?;
-        self.intake.admit(&phase);
         self.solve()
     }
 
-    fn classes(&self) -> usize {
-        self.intake.classes()
-    }
-
-    fn distances(&self, queries: &Features) -> Result<Matrix> {
-        let points = self.intake.queries(queries)?;
-        let classes = self.classes();
+    fn measure(&self, points: &Matrix) -> Result<Matrix> {
+        let classes = self.weights.rows();
         let mut out = Matrix::zeros(points.rows(), classes);
-        if classes == 0 {
-            return Ok(out);
-        }
         let lift = self.lift(points.cols());
         for (block, out) in out.as_mut_slice().chunks_mut(ROWS * classes).enumerate() {
             let first = block * ROWS;

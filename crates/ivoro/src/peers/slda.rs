@@ -14,19 +14,17 @@
 
 use rayon::prelude::*;
 
-use super::intake::Intake;
+use super::PeerSettings;
+use super::intake::Phase;
 use super::rows::{append, single_bytes, triangle};
-use super::{Peer, PeerSettings};
+use super::student::Method;
 use crate::error::Result;
-use crate::features::Features;
-use crate::learner::Learner;
 use crate::linalg::{self, Symmetric};
 use crate::matrix::Matrix;
 
 #[derive(Debug)]
 pub(super) struct Slda {
     settings: PeerSettings,
-    intake: Intake,
     means: Matrix,
     scatter: Symmetric,
     count: usize,
@@ -38,7 +36,6 @@ impl Slda {
     pub(super) fn new(settings: PeerSettings) -> Self {
         Self {
             settings,
-            intake: Intake::new(Peer::Slda),
             means: Matrix::default(),
             scatter: Symmetric::zeros(0),
             count: 0,
@@ -62,14 +59,8 @@ impl Slda {
     }
 }
 
-impl Learner for Slda {
-    fn name(&self) -> String {
-        Peer::Slda.to_string()
-    }
-
-    fn learn(&mut self, phase: &Features) -> Result<()> {
-        self.settings.check()?;
-        let phase = self.intake.phase(phase)?;
+impl Method for Slda {
+    fn absorb(&mut self, phase: &Phase<'_>, _known: usize) -> Result<()> {
         let means = phase.means();
         if self.count == 0 {
             self.scatter = Symmetric::zeros(means.cols());
@@ -77,21 +68,12 @@ impl Learner for Slda {
         self.scatter.add_gram(&phase.centred(&means), 1.0);
         self.count += phase.labels.len();
         append(&mut self.means, means)?;
-        self.intake.admit(&phase);
         self.solve()
     }
 
-    fn classes(&self) -> usize {
-        self.intake.classes()
-    }
-
-    fn distances(&self, queries: &Features) -> Result<Matrix> {
-        let points = self.intake.queries(queries)?;
-        if self.classes() == 0 {
-            return Ok(Matrix::zeros(points.rows(), 0));
-        }
+    fn measure(&self, points: &Matrix) -> Result<Matrix> {
         let mut out = linalg::times_transposed(points, &self.weights);
-        out.as_mut_slice().par_chunks_mut(self.classes()).for_each(|row| {
+        out.as_mut_slice().par_chunks_mut(self.means.rows()).for_each(|row| {
             let pairs = row.iter_mut().zip(&self.biases);
             pairs.for_each(|(value, bias)| *value = -(f64::from(*value) + bias) as f32);
         });
@@ -100,7 +82,7 @@ impl Learner for Slda {
 
     fn bytes(&self) -> usize {
         single_bytes(self.means.as_slice().len())
-            + triangle(self.intake.dim()) * size_of::<f64>()
+            + triangle(self.scatter.dim()) * size_of::<f64>()
             + size_of_val(&self.count)
     }
 }

@@ -4,8 +4,10 @@
 //! the new one. Every size is checked against the metadata before it is used, and a checksum covers
 //! metadata and numbers. `docs/format.md` describes the layout.
 
+mod header;
 mod lock;
 mod read;
+mod source;
 mod write;
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +17,7 @@ use crate::head::{Settings, Variant};
 use crate::tune::Choice;
 
 pub use lock::ModelLock;
-pub use read::{load, load_bytes};
+pub use read::{load, load_bytes, load_to_ask};
 pub use write::save;
 
 /// Name of the format in the file's metadata.

@@ -1,87 +1,98 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use safetensors::{Dtype, SafeTensors};
+use fs_err::File;
+use safetensors::Dtype;
 
-use super::{Description, FORMAT, VERSION, checksum};
+use super::header::Header;
+use super::source::{Source, Tensor};
 use crate::calibration::Calibration;
 use crate::error::{Error, Result};
 use crate::head::{Clique, Frame, Head, KnownClass};
-use crate::linalg::tile_rows;
+use crate::linalg::{Symmetric, tile_rows};
 use crate::matrix::Matrix;
-use crate::model::Model;
+use crate::model::{Asker, Model};
 use crate::statistics::{ClassStatistics, Grid, SecondMoments, Sums};
 
 /// Limits that no honest model reaches: a forged header is refused before anything is allocated.
 const MOST_CLASSES: usize = 1 << 24;
 const MOST_DIMENSIONS: usize = 1 << 24;
 
-/// Loads a model; the file is mapped, not read, so that loading needs no second copy in memory.
+/// Loads a model. The file is mapped while its checksum is taken and then read piece by piece, so
+/// that loading needs no second copy in memory.
 pub fn load(path: &Path) -> Result<Model> {
-    let map = crate::map::map(path)?;
-    load_bytes(path, &map)
+    let (file, header) = verified(path)?;
+    Reader { path, source: Source::File(&file), header }.model()
+}
+
+/// Loads a model that is only to be asked: second moments go from the file into the metric, and
+/// sums are given up as soon as the diagram stands.
+pub fn load_to_ask(path: &Path) -> Result<Asker> {
+    let (file, header) = verified(path)?;
+    Reader { path, source: Source::File(&file), header }.asker()
 }
 
 /// Loads a model from bytes; `path` is for messages.
 pub fn load_bytes(path: &Path, bytes: &[u8]) -> Result<Model> {
-    Reader::new(path, bytes)?.model()
+    let header = Header::verified(path, bytes)?;
+    Reader { path, source: Source::Bytes(bytes), header }.model()
+}
+
+fn verified(path: &Path) -> Result<(File, Header)> {
+    let (file, map) = crate::map::open_and_map(path)?;
+    let header = Header::verified(path, &map)?;
+    Ok((file, header))
 }
 
 struct Reader<'a> {
     path: &'a Path,
-    tensors: SafeTensors<'a>,
-    description: Description,
+    source: Source<'a>,
+    header: Header,
 }
 
-impl<'a> Reader<'a> {
-    fn new(path: &'a Path, bytes: &'a [u8]) -> Result<Self> {
-        let malformed = |what: String| Error::Malformed { path: path.to_owned(), what };
-        let broken = |error| malformed(format!("not a whole model file: {error}"));
-        let (_, header) = SafeTensors::read_metadata(bytes).map_err(broken)?;
-        let metadata = header.metadata().clone().unwrap_or_default();
-        let entry = |key: &str| metadata.get(key).map(String::as_str);
-        if entry("format") != Some(FORMAT) {
-            let found = entry("format").unwrap_or("none");
-            return Err(malformed(format!("expected a file of format {FORMAT}, found {found}")));
-        }
-        let version = entry("version").and_then(|text| text.parse::<u64>().ok());
-        let found = version.ok_or_else(|| malformed("no version in the metadata".to_owned()))?;
-        if found > VERSION {
-            return Err(Error::NewerVersion { path: path.to_owned(), found, supported: VERSION });
-        }
-        let tensors = SafeTensors::deserialize(bytes).map_err(broken)?;
-        let text = entry("model").ok_or_else(|| malformed("no description of the model".into()))?;
-        let mut named: Vec<_> = tensors.iter().collect();
-        named.sort_unstable_by(|a, b| a.0.cmp(b.0));
-        let sum = checksum(text, named.iter().map(|(name, view)| (*name, view.data())));
-        let expected = entry("checksum").unwrap_or("none").to_owned();
-        if sum != expected {
-            return Err(Error::Checksum { path: path.to_owned(), expected, found: sum });
-        }
-        let description: Description = serde_json::from_str(text)
-            .map_err(|error| malformed(format!("the description of the model: {error}")))?;
-        Ok(Self { path, tensors, description })
-    }
-
+impl Reader<'_> {
     fn malformed(&self, what: String) -> Error {
         Error::Malformed { path: self.path.to_owned(), what }
     }
 
     fn model(self) -> Result<Model> {
         let frame = self.frame()?;
-        let classes = self.classes(&frame)?;
+        let per_class = self.keeps_second_per_class();
+        let mut classes = self.classes(&frame)?;
+        if per_class {
+            self.add_second(&mut classes, &frame)?;
+        }
         let cliques = self.cliques(&frame)?;
-        let whiten = self.description.variant.whiten;
-        let per_class = classes.first().is_some_and(|class| class.statistics.second.is_some());
+        let whiten = self.header.description.variant.whiten;
         let pooled = (whiten && !per_class).then(|| self.pooled(&frame)).transpose()?;
-        let Description { variant, settings, calibration, choices, .. } = self.description;
-        let mut head = Head::new(variant, settings)?;
+        self.restored(frame, classes, cliques, pooled)
+    }
+
+    fn asker(self) -> Result<Asker> {
+        let frame = self.frame()?;
+        let (classes, cliques) = (self.classes(&frame)?, self.cliques(&frame)?);
+        let rows = if self.keeps_second_per_class() { classes.len() } else { 1 };
+        let mut model = self.restored(frame.clone(), classes, cliques, None)?;
+        model.reduce_to_asking(&mut |block| self.scatter(&frame, block, rows))?;
+        Ok(Asker::new(model))
+    }
+
+    fn restored(
+        &self,
+        frame: Frame,
+        classes: Vec<KnownClass>,
+        cliques: Vec<Clique>,
+        pooled: Option<Vec<SecondMoments>>,
+    ) -> Result<Model> {
+        let description = &self.header.description;
+        let mut head = Head::new(description.variant, description.settings.clone())?;
         head.restore(frame, classes, cliques, pooled);
-        Ok(Model::from_parts(head, calibration, choices))
+        let (calibration, choices) = (&description.calibration, &description.choices);
+        Ok(Model::from_parts(head, calibration.clone(), choices.clone()))
     }
 
     fn frame(&self) -> Result<Frame> {
-        let description = &self.description;
+        let description = &self.header.description;
         let blocks = description.dims.len();
         let variant = description.variant;
         let (views, layers) = variant.separate();
@@ -124,34 +135,26 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The bytes of a tensor that must have this type and shape.
-    fn tensor(&self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<&[u8]> {
-        let missing = |_| self.malformed(format!("tensor {name} is missing"));
-        let view = self.tensors.tensor(name).map_err(missing)?;
-        if view.dtype() != dtype || view.shape() != shape {
+    /// A tensor that must have this type and shape.
+    fn tensor(&self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<Tensor<'_>> {
+        let info = self.header.metadata.info(name);
+        let info = info.ok_or_else(|| self.malformed(format!("tensor {name} is missing")))?;
+        if info.dtype != dtype || info.shape != shape {
             return Err(self.malformed(format!(
                 "tensor {name}: expected {dtype:?} {shape:?}, found {:?} {:?}",
-                view.dtype(),
-                view.shape()
+                info.dtype, info.shape
             )));
         }
-        // the view borrows from the file, not from this look-up
-        let range = view.data();
-        Ok(range)
+        let (start, end) = info.data_offsets;
+        Ok(Tensor::new(self.source, self.header.start + start..self.header.start + end))
     }
 
-    fn integers(
-        &self,
-        name: &str,
-        shape: &[usize],
-    ) -> Result<impl Iterator<Item = i64> + use<'_, 'a>> {
-        let (chunks, _) = self.tensor(name, Dtype::I64, shape)?.as_chunks::<8>();
-        Ok(chunks.iter().map(|chunk| i64::from_le_bytes(*chunk)))
+    fn integers(&self, name: &str, shape: &[usize]) -> Result<Tensor<'_>> {
+        self.tensor(name, Dtype::I64, shape)
     }
 
     fn floats(&self, name: &str, rows: usize, cols: usize) -> Result<Matrix> {
-        let (chunks, _) = self.tensor(name, Dtype::F32, &[rows, cols])?.as_chunks::<4>();
-        let data: Vec<f32> = chunks.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect();
+        let data = self.tensor(name, Dtype::F32, &[rows, cols])?.floats(rows * cols)?;
         if data.iter().any(|value| !value.is_finite()) {
             return Err(self.malformed(format!("tensor {name} holds a number that is not finite")));
         }
@@ -159,65 +162,79 @@ impl<'a> Reader<'a> {
     }
 
     fn classes(&self, frame: &Frame) -> Result<Vec<KnownClass>> {
-        let names = &self.description.classes;
-        let counts = self.integers("counts", &[names.len()])?.zip(names).map(|(count, name)| {
-            let positive = u64::try_from(count).ok().filter(|&count| count > 0);
-            positive.ok_or_else(|| self.malformed(format!("class {name} has count {count}")))
-        });
+        let names = &self.header.description.classes;
+        let counts = self.integers("counts", &[names.len()])?.integers(names.len())?;
         let mut classes: Vec<KnownClass> = Vec::with_capacity(names.len());
-        for (count, name) in counts.collect::<Result<Vec<_>>>()?.into_iter().zip(names) {
-            let statistics = ClassStatistics { count, blocks: Vec::new(), second: None };
+        for (count, name) in counts.into_iter().zip(names) {
+            let positive = u64::try_from(count).ok().filter(|&count| count > 0);
+            let bad = || self.malformed(format!("class {name} has count {count}"));
+            let count = positive.ok_or_else(bad)?;
+            let blocks = Vec::with_capacity(frame.dims.len());
+            let statistics = ClassStatistics { count, blocks, second: None };
             classes.push(KnownClass { name: name.clone(), statistics });
         }
         for (block, &dim) in frame.dims.iter().enumerate() {
             let mut sums = self.integers(&format!("sums.{block}"), &[names.len(), dim])?;
             let mut halves = self.integers(&format!("squares.{block}"), &[names.len(), 2])?;
             for class in &mut classes {
-                let squares = halves.next().unwrap_or(0) as u64;
-                let high = i128::from(halves.next().unwrap_or(0)) << 64;
-                let sums = sums.by_ref().take(dim).collect();
-                class.statistics.blocks.push(Sums { sums, squares: high | i128::from(squares) });
-            }
-            if self.keeps_second_per_class() {
-                self.add_second(&mut classes, block, dim)?;
+                let (sums, halves) = (sums.integers(dim)?, halves.integers(2)?);
+                let squares = i128::from(halves[1]) << 64 | i128::from(halves[0] as u64);
+                class.statistics.blocks.push(Sums { sums, squares });
             }
         }
         Ok(classes)
     }
 
     fn keeps_second_per_class(&self) -> bool {
-        let kept = self.description.settings.scatter;
-        self.description.variant.whiten && kept == crate::head::ScatterKept::PerClass
+        let kept = self.header.description.settings.scatter;
+        self.header.description.variant.whiten && kept == crate::head::ScatterKept::PerClass
     }
 
-    fn add_second(&self, classes: &mut [KnownClass], block: usize, dim: usize) -> Result<()> {
-        let mut values = self.second(block, classes.len(), dim)?;
-        for class in classes {
-            let moments = second_moments(dim, &mut values);
-            class.statistics.second.get_or_insert_default().push(moments);
+    fn add_second(&self, classes: &mut [KnownClass], frame: &Frame) -> Result<()> {
+        for (block, &dim) in frame.dims.iter().enumerate() {
+            let mut values = self.second(block, classes.len(), dim)?;
+            for class in &mut *classes {
+                let moments = second_moments(dim, &mut values)?;
+                class.statistics.second.get_or_insert_default().push(moments);
+            }
         }
         Ok(())
     }
 
-    fn second(
-        &self,
-        block: usize,
-        rows: usize,
-        dim: usize,
-    ) -> Result<impl Iterator<Item = i64> + use<'_, 'a>> {
-        let numbers = tile_rows(dim).map(|(_, rows, cols)| rows * cols).sum();
-        self.integers(&format!("second.{block}"), &[rows, numbers])
+    fn second(&self, block: usize, rows: usize, dim: usize) -> Result<Tensor<'_>> {
+        self.integers(&format!("second.{block}"), &[rows, numbers_of(dim)])
     }
 
     fn pooled(&self, frame: &Frame) -> Result<Vec<SecondMoments>> {
-        let block = |(block, &dim): (usize, &usize)| {
-            Ok(second_moments(dim, &mut self.second(block, 1, dim)?))
-        };
+        let block =
+            |(block, &dim): (usize, &usize)| second_moments(dim, &mut self.second(block, 1, dim)?);
         frame.dims.iter().enumerate().map(block).collect()
     }
 
+    /// Σ z zᵀ of a block as real numbers, tile row after tile row: the integers of no more than
+    /// one are in memory.
+    fn scatter(&self, frame: &Frame, block: usize, rows: usize) -> Result<Symmetric> {
+        let (dim, unit) = (frame.dims[block], frame.grids[block].product_unit());
+        let whole = self.second(block, rows, dim)?;
+        let overflow = || Error::CountOverflow { class: "all".to_owned(), count: 0 };
+        let mut first = 0;
+        let mut tiles = Vec::new();
+        for (_, height, width) in tile_rows(dim) {
+            let mut sum = whole.from(first).integers(height * width)?;
+            for row in 1..rows {
+                let more = whole.from(row * numbers_of(dim) + first).integers(height * width)?;
+                for (sum, more) in sum.iter_mut().zip(more) {
+                    *sum = sum.checked_add(more).ok_or_else(overflow)?;
+                }
+            }
+            tiles.push(sum.into_iter().map(|value| value as f64 * unit).collect());
+            first += height * width;
+        }
+        Ok(Symmetric::from_tiles(dim, tiles))
+    }
+
     fn cliques(&self, frame: &Frame) -> Result<Vec<Clique>> {
-        let shapes = self.description.cliques.iter().enumerate();
+        let shapes = self.header.description.cliques.iter().enumerate();
         let clique = |(phase, shape): (usize, &super::CliqueShape)| {
             let blocks = |kind: &str, there: bool, dims: &[usize]| {
                 let centres = dims.iter().enumerate().map(|(block, &dim)| {
@@ -235,7 +252,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn second_moments(dim: usize, values: &mut impl Iterator<Item = i64>) -> SecondMoments {
-    let tiles = tile_rows(dim).map(|(_, rows, cols)| values.by_ref().take(rows * cols).collect());
-    SecondMoments::from_tiles(dim, tiles.collect())
+/// Numbers in the second moments of a block.
+fn numbers_of(dim: usize) -> usize {
+    tile_rows(dim).map(|(_, rows, cols)| rows * cols).sum()
+}
+
+fn second_moments(dim: usize, values: &mut Tensor<'_>) -> Result<SecondMoments> {
+    let tiles = tile_rows(dim).map(|(_, rows, cols)| values.integers(rows * cols));
+    Ok(SecondMoments::from_tiles(dim, tiles.collect::<Result<_>>()?))
 }

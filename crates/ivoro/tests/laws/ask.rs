@@ -1,5 +1,5 @@
 use ivoro::model::{AskOptions, BurstRule, Prediction};
-use ivoro::{Error, Features, Model, ModelOptions};
+use ivoro::{Error, Features, Head, Model, ModelOptions, View};
 
 use crate::data::{CLASSES, phase, queries, small, train, variant};
 
@@ -13,7 +13,12 @@ fn model(name: &str) -> Model {
 }
 
 fn in_bursts(model: &Model, queries: &Features, size: usize, rule: BurstRule) -> Vec<Prediction> {
-    let options = AskOptions { top: 2, false_rejection: Some(0.05), burst: Some((size, rule)) };
+    let options = AskOptions {
+        top: 2,
+        false_rejection: Some(0.05),
+        burst: Some((size, rule)),
+        ..AskOptions::default()
+    };
     model.ask(queries, options).unwrap()
 }
 
@@ -22,7 +27,7 @@ fn a_burst_of_one_is_a_single_query() {
     let queries = queries();
     for name in ["iVoro", "iVoro-NW", "iVoro-NDAC", "iVoro-NAIL"] {
         let model = model(name);
-        let options = AskOptions { top: 2, false_rejection: Some(0.05), burst: None };
+        let options = AskOptions { top: 2, false_rejection: Some(0.05), ..AskOptions::default() };
         let single = model.ask(&queries, options).unwrap();
         assert_eq!(in_bursts(&model, &queries, 1, BurstRule::Sum), single, "{name}");
         let voted = in_bursts(&model, &queries, 1, BurstRule::Vote);
@@ -70,6 +75,42 @@ fn more_vectors_of_an_object_are_answered_no_worse() {
         names.count() as f64 / answers.len() as f64
     };
     assert!(right(4) >= right(1), "{} {}", right(4), right(1));
+}
+
+/// Votes are counted over all vectors and rotations; equal votes are decided by the distances.
+#[test]
+fn a_burst_under_ac_counts_every_rotation_of_every_vector() {
+    let (train, queries) = (train(), queries());
+    let single = |features: &Features, view: View| {
+        let block = features.block(0, view).unwrap().clone();
+        let names = features.classes().len();
+        Features::single("view", block, features.labels().to_vec(), names).unwrap()
+    };
+    let mut votes = vec![vec![0; CLASSES as usize]; queries.len().div_ceil(3)];
+    let mut sums = vec![vec![0f64; CLASSES as usize]; votes.len()];
+    for view in View::ROTATIONS {
+        let mut head = Head::new(variant("iVoro"), small()).unwrap();
+        head.learn_phase(&single(&train, view)).unwrap();
+        let asked = single(&queries, view);
+        for (row, class) in head.predict(&asked).unwrap().into_iter().enumerate() {
+            votes[row / 3][class as usize] += 1;
+        }
+        for (row, distances) in head.measure(&asked, true).unwrap().iter_rows().enumerate() {
+            let pairs = sums[row / 3].iter_mut().zip(distances);
+            pairs.for_each(|(sum, distance)| *sum += f64::from(*distance));
+        }
+    }
+    let model = model("iVoro-AC");
+    for rule in [BurstRule::Sum, BurstRule::Vote] {
+        let answers = in_bursts(&model, &queries, 3, rule);
+        for (answer, (votes, sums)) in answers.iter().zip(votes.iter().zip(&sums)) {
+            let better =
+                |&a: &usize, &b: &usize| votes[b].cmp(&votes[a]).then(sums[a].total_cmp(&sums[b]));
+            let winner = (0..votes.len()).min_by(better).unwrap();
+            assert_eq!(answer.top[0].class, format!("class {winner}"));
+            assert_eq!(answer.top[0].probability, None, "votes are not calibrated distances");
+        }
+    }
 }
 
 #[test]

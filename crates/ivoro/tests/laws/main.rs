@@ -6,6 +6,7 @@ mod data;
 mod diagrams;
 mod exact;
 mod forgetting;
+mod index;
 mod merging;
 mod refused;
 mod runs;

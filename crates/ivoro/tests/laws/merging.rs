@@ -1,4 +1,4 @@
-use ivoro::head::{ScatterKept, Settings};
+use ivoro::head::{Forgetting, ScatterKept, Settings};
 use ivoro::{Error, Features, Head, Variant};
 
 use crate::data::{every_variant, half, learned, phase, phases, queries, small, train, variant};
@@ -86,6 +86,46 @@ fn what_both_sites_had_before_counts_once() {
             assert!(twice != fork.joint, "without the ancestor its samples count twice");
         }
     }
+}
+
+#[test]
+fn a_class_that_either_site_forgot_is_forgotten() {
+    let settings = Settings { scatter: ScatterKept::PerClass, ..small() };
+    for name in ["iVoro", "iVoro-NW", "iVoro-D", "iVoro-NWDR"] {
+        let Fork { base, left, mut right, .. } = fork(variant(name), &settings);
+        right.forget("class 1", Forgetting::DropProbes).unwrap();
+        let merged = |own: &Head, other: &Head| {
+            let mut head = own.clone();
+            let report = head.merge(other, Some(&base)).unwrap();
+            assert_eq!(report.forgotten, ["class 1"], "{name}");
+            assert_eq!(
+                (report.added.len(), report.combined.len()),
+                if own == &left { (3, 3) } else { (2, 3) }
+            );
+            head
+        };
+        let (one, two) = (merged(&left, &right), merged(&right, &left));
+        let kept = |head: &Head| {
+            let mut kept: Vec<_> = head.known().to_vec();
+            kept.sort_by(|a, b| a.name.cmp(&b.name));
+            kept
+        };
+        assert_eq!(kept(&one), kept(&two), "{name}: only the order of arrival differs");
+        assert!(one.known().iter().all(|class| class.name != "class 1"));
+        // as if the one site that learned everything had forgotten it
+        let mut joint = fork(variant(name), &settings).joint;
+        joint.forget("class 1", Forgetting::DropProbes).unwrap();
+        assert!(one == joint, "{name}");
+    }
+}
+
+#[test]
+fn a_pooled_scatter_does_not_lose_a_class_in_a_merge() {
+    let phases = phases(&train());
+    let both = learned(variant("iVoro-W"), &small(), &phases[..2]);
+    let first = learned(variant("iVoro-W"), &small(), &phases[..1]);
+    assert_refused(&both, &first, Some(&both), "is missing in one of the two");
+    assert_refused(&first, &both, Some(&both), "is missing in one of the two");
 }
 
 #[track_caller]

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use ivoro::model::AskOptions;
-use ivoro::store::{load, save};
+use ivoro::store::{load, load_to_ask, save};
 use ivoro::{Features, Matrix, Model, ModelOptions};
 
 use crate::data::{blobs, half, phase, queries, small, train, variant};
@@ -45,9 +45,11 @@ fn what_is_loaded_is_what_was_saved() {
         assert!(model.calibration().is_some());
         assert_eq!(loaded.calibration(), model.calibration(), "{name}");
         assert_eq!(loaded.choices(), model.choices(), "{name}");
-        let options = AskOptions { top: 3, false_rejection: Some(0.05), burst: None };
+        let options = AskOptions { top: 3, false_rejection: Some(0.05), ..AskOptions::default() };
         let expected = model.ask(&queries, options).unwrap();
         assert_eq!(loaded.ask(&queries, options).unwrap(), expected, "{name}");
+        let asker = load_to_ask(&path).unwrap();
+        assert_eq!(asker.ask(&queries, options).unwrap(), expected, "{name}");
     }
 }
 

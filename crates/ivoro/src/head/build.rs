@@ -1,0 +1,181 @@
+use std::sync::OnceLock;
+
+use crate::diagram::PowerDiagram;
+use crate::error::{Error, Result};
+use crate::head::cells::{Cells, Metric};
+use crate::head::{Frame, Head, KnownClass};
+use crate::linalg::Symmetric;
+use crate::matrix::Matrix;
+use crate::statistics::{ClassStatistics, SecondMoments, within_scatter};
+
+/// Σ z zᵀ of a block, wherever it is kept.
+pub(crate) type Scatter<'a> = dyn FnMut(usize) -> Result<Symmetric> + 'a;
+
+impl Head {
+    /// The diagram, built when first asked for.
+    pub(super) fn cells(&self) -> Result<&Cells> {
+        if let Some(cells) = self.cells.get() {
+            return Ok(cells);
+        }
+        let cells = Box::new(self.build(&mut |block| self.scatter(block))?);
+        Ok(self.cells.get_or_init(|| cells))
+    }
+
+    /// Builds the diagram with second moments that are kept elsewhere, and then lets go of all
+    /// sums: the head can be asked, and nothing else.
+    pub(crate) fn reduce_to_asking(&mut self, scatter: &mut Scatter<'_>) -> Result<()> {
+        let cells = Box::new(self.build(scatter)?);
+        self.cells = cells.into();
+        self.own_distances()?;
+        for class in &mut self.classes {
+            (class.statistics.blocks, class.statistics.second) = (Vec::new(), None);
+        }
+        self.cliques.iter_mut().for_each(|clique| (clique.probe, clique.residual) = (None, None));
+        Ok(())
+    }
+
+    fn build(&self, scatter: &mut Scatter<'_>) -> Result<Cells> {
+        let frame = self.frame.as_ref().ok_or(Error::Size {
+            what: "classes in the model".to_owned(),
+            expected: 1,
+            found: 0,
+        })?;
+        let layers = frame.dims.len() / frame.views;
+        let cross = (0..frame.dims.len()).map(|block| self.metric(frame, block, scatter));
+        let weights = self.settings.layer_weights.map(|weight| weight as f32);
+        let single = layers == 1;
+        Ok(Cells {
+            views: frame.views,
+            layers,
+            cross: cross.collect::<Result<_>>()?,
+            probes: self.probe_diagrams(frame)?,
+            cliques: self.probed_cliques(),
+            layer_weights: if single { vec![1.0] } else { weights.to_vec() },
+            gamma: self.settings.gamma as f32,
+            pairs: self.settings.pairs,
+            rule: self.settings.rule,
+            own: OnceLock::new(),
+            index: OnceLock::new(),
+        })
+    }
+
+    fn metric(&self, frame: &Frame, block: usize, scatter: &mut Scatter<'_>) -> Result<Metric> {
+        let centres = self.centres(frame, block)?;
+        if !self.variant.whiten {
+            return Ok(Metric::Plain(PowerDiagram::voronoi(centres)));
+        }
+        let classes = self.classes.iter().map(|class| &class.statistics);
+        let sums = classes.map(|kept| (&kept.blocks[block], kept.count));
+        let mut covariance = within_scatter(scatter(block)?, sums, frame.grids[block]);
+        let ridge = self.settings.ridge;
+        covariance.add_diagonal(ridge * covariance.mean_diagonal());
+        let factor = covariance.factor("within-class covariance", ridge)?;
+        Metric::whitened(&centres, factor)
+    }
+
+    /// Cross-phase centres of one block: class means, moved by the residual under R.
+    fn centres(&self, frame: &Frame, block: usize) -> Result<Matrix> {
+        let mut data = Vec::with_capacity(self.classes.len() * frame.dims[block]);
+        for class in &self.classes {
+            let statistics = &class.statistics;
+            let mean = statistics.blocks[block].mean(statistics.count, frame.grids[block]);
+            data.extend(mean.into_iter().map(|value| value as f32));
+        }
+        let mut row = 0;
+        for clique in &self.cliques {
+            if let Some(moved) = &clique.residual {
+                let start = row * frame.dims[block];
+                let target = &mut data[start..start + clique.size * frame.dims[block]];
+                target.iter_mut().zip(moved[block].as_slice()).for_each(|(c, m)| *c += m);
+            }
+            row += clique.size;
+        }
+        Matrix::new(self.classes.len(), frame.dims[block], data)
+    }
+
+    /// Σ z zᵀ of one block, of all classes together.
+    fn scatter(&self, block: usize) -> Result<Symmetric> {
+        let Some(frame) = &self.frame else { return Ok(Symmetric::zeros(0)) };
+        let grid = frame.grids[block];
+        if let Some(pooled) = &self.pooled {
+            return Ok(pooled[block].to_symmetric(grid));
+        }
+        let mut sum = SecondMoments::zeros(frame.dims[block]);
+        for class in &self.classes {
+            let second = class.statistics.second.as_ref().map(|second| &second[block]);
+            let overflow = || Error::CountOverflow {
+                class: class.name.clone(),
+                count: class.statistics.count,
+            };
+            second.map_or(Some(()), |second| sum.combine(second, 1)).ok_or_else(overflow)?;
+        }
+        Ok(sum.to_symmetric(grid))
+    }
+
+    fn probed_cliques(&self) -> Vec<std::ops::Range<usize>> {
+        let mut first = 0;
+        let ranges = self.cliques.iter().map(|clique| {
+            first += clique.size;
+            (first - clique.size..first, clique.probe.is_some())
+        });
+        ranges.filter(|(_, probed)| *probed).map(|(range, _)| range).collect()
+    }
+
+    /// Probe centres of all classes, one diagram a block; zero rows where a phase has no probe.
+    fn probe_diagrams(&self, frame: &Frame) -> Result<Option<Vec<PowerDiagram>>> {
+        if self.cliques.iter().all(|clique| clique.probe.is_none()) {
+            return Ok(None);
+        }
+        let block = |(block, &dim): (usize, &usize)| {
+            let mut centres = Matrix::zeros(0, dim);
+            for clique in &self.cliques {
+                match &clique.probe {
+                    Some(probe) => centres.append(&probe[block])?,
+                    None => centres.append(&Matrix::zeros(clique.size, dim))?,
+                }
+            }
+            Ok(PowerDiagram::voronoi(centres))
+        };
+        frame.probe_dims.iter().enumerate().map(block).collect::<Result<_>>().map(Some)
+    }
+
+    /// Mean distance of a class's own samples to its centre, from what is kept; the unit in which
+    /// a query's distance says whether it belongs to any class.
+    pub fn own_distances(&self) -> Result<&[f64]> {
+        let cells = self.cells()?;
+        Ok(cells.own.get_or_init(|| self.measure_own(cells)))
+    }
+
+    fn measure_own(&self, cells: &Cells) -> Vec<f64> {
+        let Some(frame) = &self.frame else { return Vec::new() };
+        if self.variant.whiten {
+            // the pooled metric makes the expected distance of every class the same
+            return vec![1.0; self.classes.len()];
+        }
+        let gamma = f64::from(cells.gamma);
+        let own = |class: &KnownClass| {
+            let kept = &class.statistics;
+            let spread = |block: usize| kept.blocks[block].spread(kept.count, frame.grids[block]);
+            let pair = |&(query, centre): &(usize, usize)| -> f64 {
+                let layer = |layer: usize| {
+                    let (q, c) = (query * cells.layers + layer, centre * cells.layers + layer);
+                    let apart = squared_apart(kept, frame, q, c);
+                    let distance = (spread(q) + apart).max(f64::MIN_POSITIVE);
+                    f64::from(cells.layer_weights[layer]) * gamma.signum() * distance.powf(gamma)
+                };
+                (0..cells.layers).map(layer).sum()
+            };
+            cells.pairs().iter().map(pair).sum::<f64>()
+        };
+        self.classes.iter().map(own).collect()
+    }
+}
+
+/// Squared distance between a class's means in two blocks of the same layer.
+fn squared_apart(kept: &ClassStatistics, frame: &Frame, first: usize, second: usize) -> f64 {
+    if first == second {
+        return 0.0;
+    }
+    let mean = |block: usize| kept.blocks[block].mean(kept.count, frame.grids[block]);
+    mean(first).iter().zip(mean(second)).map(|(a, b)| (a - b).powi(2)).sum()
+}
