@@ -20,10 +20,12 @@ pub(crate) fn bench(names: &[&str]) -> ExitCode {
     let names = if names.is_empty() { NAMES.to_vec() } else { names.to_vec() };
     let steps = || -> Option<bool> {
         cargo(&["build", "--release", "--package", "ivoro-bench", "--package", "ivoro-cli"])?;
-        let python = environment(names.contains(&"probe") || names.contains(&"vision"))?;
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
+        let torch = names.contains(&"probe") || names.contains(&"vision");
+        let python = environment(&target.join("bench-peers"), torch)?;
         let mut command = Command::new(python);
-        command.arg("bench/peers.py").args(["target/release/ivoro-bench", "target/release/ivoro"]);
-        run(command.args(&names))
+        let programs = ["ivoro-bench", "ivoro"].map(|name| target.join("release").join(name));
+        run(command.arg("bench/peers.py").args(programs).args(&names))
     };
     steps().map_or(ExitCode::FAILURE, |_| ExitCode::SUCCESS)
 }
@@ -47,9 +49,8 @@ fn run(command: &mut Command) -> Option<bool> {
     }
 }
 
-/// A virtual environment under `target` with the peers in it.
-fn environment(torch: bool) -> Option<PathBuf> {
-    let folder = Path::new("target/bench-peers");
+/// A virtual environment in the folder with the peers in it.
+fn environment(folder: &Path, torch: bool) -> Option<PathBuf> {
     let python = folder.join("bin/python");
     if !python.exists() {
         run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;

@@ -22,6 +22,9 @@ const TRIALS: usize = 25;
 /// Relative differences of losses below this are not trusted: parameters are single precision.
 const RESOLUTION: f64 = 1e-8;
 
+/// Partial sums of a product.
+const LANES: usize = 8;
+
 /// Where a minimisation ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -88,12 +91,12 @@ impl<F: FnMut(&[f32], &mut [f32]) -> f64> Search<F> {
     /// A point along the direction at which the weak Wolfe conditions hold, or failing that the
     /// last one that decreases enough.
     fn along(&mut self, from: &Point, direction: &[f64], first: f64) -> Option<Point> {
-        let slope = mixed_dot(&from.gradient, direction);
+        let slope = dot(&from.gradient, direction);
         let (mut low, mut high, mut length) = (0.0, f64::INFINITY, first);
         let mut best = None;
         for _ in 0..TRIALS {
             let point = self.point(moved(&from.x, direction, length));
-            let new_slope = mixed_dot(&point.gradient, direction);
+            let new_slope = dot(&point.gradient, direction);
             if decreases(from.loss, point.loss, length * slope, new_slope / slope) {
                 low = length;
                 if new_slope >= 0.9 * slope {
@@ -137,7 +140,7 @@ fn direction(steps: &VecDeque<Step>, gradient: &[f32]) -> Vec<f64> {
     let mut out: Vec<f64> = gradient.iter().map(|&value| -f64::from(value)).collect();
     let mut weights = Vec::with_capacity(steps.len());
     for step in steps.iter().rev() {
-        let weight = mixed_dot(&step.moved, &out) / step.curvature;
+        let weight = dot(&step.moved, &out) / step.curvature;
         add(&mut out, &step.change, -weight);
         weights.push(weight);
     }
@@ -148,7 +151,7 @@ fn direction(steps: &VecDeque<Step>, gradient: &[f32]) -> Vec<f64> {
         }
     }
     for (step, weight) in steps.iter().zip(weights.into_iter().rev()) {
-        let back = mixed_dot(&step.change, &out) / step.curvature;
+        let back = dot(&step.change, &out) / step.curvature;
         add(&mut out, &step.moved, weight - back);
     }
     out
@@ -162,12 +165,18 @@ fn add(out: &mut [f64], vector: &[f32], weight: f64) {
     out.iter_mut().zip(vector).for_each(|(out, &value)| *out += weight * f64::from(value));
 }
 
-fn dot(a: &[f32], b: &[f32]) -> f64 {
-    a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
-}
-
-fn mixed_dot(a: &[f32], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(&a, b)| f64::from(a) * b).sum()
+/// Partial sums side by side: one alone would wait for every addition.
+fn dot<T: Copy + Into<f64>>(a: &[f32], b: &[T]) -> f64 {
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    let mut sums = [0f64; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += f64::from(a[lane]) * b[lane].into();
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(&a, &b)| f64::from(a) * b.into()).sum();
+    sums.iter().sum::<f64>() + rest
 }
 
 fn norm(vector: &[f32]) -> f64 {

@@ -22,11 +22,13 @@ pub mod random;
 pub mod record;
 pub mod regression;
 pub mod run;
+mod softmax;
 pub mod statistics;
 pub mod store;
 pub mod transform;
 pub mod tune;
 pub mod uncertainty;
+mod vectors;
 
 pub use error::{Error, Result};
 pub use features::{Features, Split, View};

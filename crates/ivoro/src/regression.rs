@@ -19,13 +19,15 @@ use crate::head::Optimiser;
 use crate::lbfgs;
 use crate::matrix::Matrix;
 use crate::random;
+use crate::softmax::{add_row_sums, residues};
 
-/// Rows whose logits are in the cache at once.
-const BLOCK: usize = 256;
+/// Rows taken at a time: they are read from memory for the logits and are still in the cache for
+/// the gradient.
+const BLOCK: usize = 96;
 /// Partial gradients, added in order: fixed, so that threads do not change the result.
 const GROUPS: usize = 16;
-/// Logits this far below the largest do not count: e^−40 is beyond the precision of `f32`.
-const NEGLIGIBLE: f32 = -40.0;
+/// Rows of a partial gradient, at least.
+const GROUP: usize = 64;
 /// Mini-batch and learning rate of the stochastic optimiser.
 const BATCH: usize = 64;
 const RATE: f64 = 1e-3;
@@ -110,7 +112,7 @@ impl<'a> Objective<'a> {
         let dim = self.points.cols();
         let tied: Vec<f32> =
             weight.chunks_exact(dim).map(|w| -0.25 * crate::diagram::squared_length(w)).collect();
-        let group = labels.len().div_ceil(GROUPS).max(1);
+        let group = labels.len().div_ceil(GROUPS).max(GROUP);
         let partial: Vec<Partial> = rows
             .par_chunks(group * dim)
             .zip(labels.par_chunks(group))
@@ -156,13 +158,17 @@ impl<'a> Objective<'a> {
             Partial { loss: 0.0, gradient: vec![0.0; classes * dim], residues: vec![0.0; classes] };
         let mut logits = vec![0f32; BLOCK.min(labels.len()) * classes];
         for (rows, labels) in rows.chunks(BLOCK * dim).zip(labels.chunks(BLOCK)) {
-            let logits = &mut logits[..labels.len() * classes];
-            multiply(rows, weight, dim, logits);
-            for (logits, &label) in logits.chunks_exact_mut(classes).zip(labels) {
-                part.loss += softmax_residue(logits, tied, label as usize);
-                part.residues.iter_mut().zip(&*logits).for_each(|(sum, &r)| *sum += f64::from(r));
-            }
-            add_transposed(rows, logits, dim, &mut part.gradient);
+            let count = labels.len();
+            let logits = &mut logits[..count * classes];
+            let points = MatRef::from_row_major_slice(rows, count, dim);
+            let weight = MatRef::from_row_major_slice(weight, classes, dim);
+            let target = MatMut::from_row_major_slice_mut(logits, classes, count);
+            matmul(target, Accum::Replace, weight, points.transpose(), 1.0, Par::Seq);
+            part.loss += residues(logits, Some(tied), count, |sample| labels[sample] as usize);
+            add_row_sums(logits, count, &mut part.residues);
+            let residues = MatRef::from_row_major_slice(logits, classes, count);
+            let target = MatMut::from_row_major_slice_mut(&mut part.gradient, classes, dim);
+            matmul(target, Accum::Add, residues, points, 1.0, Par::Seq);
         }
         part
     }
@@ -172,42 +178,6 @@ struct Partial {
     loss: f64,
     gradient: Vec<f32>,
     residues: Vec<f64>,
-}
-
-/// logits = rows · weightᵀ.
-fn multiply(rows: &[f32], weight: &[f32], dim: usize, logits: &mut [f32]) {
-    let (count, classes) = (rows.len() / dim, weight.len() / dim);
-    let left = MatRef::from_row_major_slice(rows, count, dim);
-    let right = MatRef::from_row_major_slice(weight, classes, dim).transpose();
-    let target = MatMut::from_row_major_slice_mut(logits, count, classes);
-    matmul(target, Accum::Replace, left, right, 1.0, Par::Seq);
-}
-
-/// gradient += residuesᵀ · rows.
-fn add_transposed(rows: &[f32], residues: &[f32], dim: usize, gradient: &mut [f32]) {
-    let (count, classes) = (rows.len() / dim, gradient.len() / dim);
-    let left = MatRef::from_row_major_slice(residues, count, classes).transpose();
-    let right = MatRef::from_row_major_slice(rows, count, dim);
-    let target = MatMut::from_row_major_slice_mut(gradient, classes, dim);
-    matmul(target, Accum::Add, left, right, 1.0, Par::Seq);
-}
-
-/// Turns logits into p − y and returns −log p_y.
-fn softmax_residue(logits: &mut [f32], tied: &[f32], label: usize) -> f64 {
-    logits.iter_mut().zip(tied).for_each(|(logit, bias)| *logit += bias);
-    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let own = logits[label] - max;
-    let mut sum = 0f32;
-    for logit in &mut *logits {
-        // products with numbers below the normal range are a hundred times slower, and add nothing
-        let power = *logit - max;
-        *logit = if power < NEGLIGIBLE { 0.0 } else { power.exp() };
-        sum += *logit;
-    }
-    let factor = sum.recip();
-    logits.iter_mut().for_each(|p| *p *= factor);
-    logits[label] -= 1.0;
-    f64::from(sum.ln() - own)
 }
 
 /// Fits a probe and returns its centres.

@@ -1,11 +1,11 @@
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use pulp::Arch;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::linalg::fill_products;
 use crate::matrix::Matrix;
+use crate::vectors::vectorised;
 
 /// Queries and centres of one tile. Many queries share one packing of the centres; with few centres
 /// there is little to pack, and a smaller tile stays in the cache for the query's own length.
@@ -114,15 +114,14 @@ impl PowerDiagram {
         }
         let mut out = vec![Nearest { cell: 0, distance: f32::INFINITY }; queries.rows()];
         let dim = queries.cols();
-        let arch = Arch::new();
         let tile = if self.centres.rows() <= CENTRES { QUERIES_FEW } else { QUERIES };
         out.par_chunks_mut(tile).zip(queries.as_slice().par_chunks(tile * dim)).for_each(
             |(out, queries)| {
                 let mut scores = vec![0f32; out.len() * CENTRES.min(self.centres.rows())];
                 for first in (0..self.centres.rows()).step_by(CENTRES) {
-                    self.tile(queries, first, &mut scores, out, arch);
+                    self.tile(queries, first, &mut scores, out);
                 }
-                arch.dispatch(
+                vectorised(
                     #[inline(always)]
                     || {
                         for (nearest, query) in out.iter_mut().zip(queries.chunks_exact(dim)) {
@@ -136,14 +135,7 @@ impl PowerDiagram {
     }
 
     /// Compares a block of queries with the centres from `first` on.
-    fn tile(
-        &self,
-        queries: &[f32],
-        first: usize,
-        scores: &mut [f32],
-        out: &mut [Nearest],
-        arch: Arch,
-    ) {
+    fn tile(&self, queries: &[f32], first: usize, scores: &mut [f32], out: &mut [Nearest]) {
         let dim = self.centres.cols();
         let count = CENTRES.min(self.centres.rows() - first);
         let scores = &mut scores[..out.len() * count];
@@ -152,7 +144,7 @@ impl PowerDiagram {
         let target = MatMut::from_row_major_slice_mut(scores, out.len(), count);
         matmul(target, Accum::Replace, left, right, -2.0, Par::Seq);
         let offsets = &self.offsets[first..first + count];
-        arch.dispatch(
+        vectorised(
             #[inline(always)]
             || {
                 for (scores, nearest) in scores.chunks_exact(count).zip(&mut *out) {

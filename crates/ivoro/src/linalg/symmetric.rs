@@ -104,11 +104,6 @@ impl Symmetric {
         });
     }
 
-    /// The tile rows.
-    pub(crate) fn tiles(&self) -> &Vec<Vec<f64>> {
-        &self.tiles
-    }
-
     /// Adds `weight · other`.
     ///
     /// # Panics

@@ -15,6 +15,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use crate::matrix::Matrix;
+use crate::softmax::residues;
 
 /// Rows of one block.
 const ROWS: usize = 512;
@@ -58,14 +59,13 @@ impl Objective<'_> {
         let points = MatRef::from_row_major_slice(points, rows, dim);
         let weights = MatRef::from_row_major_slice(weights, self.classes, dim);
         let mut values = vec![0.0; rows * self.classes];
-        let logits = MatMut::from_row_major_slice_mut(&mut values, rows, self.classes);
-        matmul(logits, Accum::Replace, points, weights.transpose(), 1.0, Par::Seq);
-        let rows_of = values.chunks_exact_mut(self.classes).zip(labels);
-        let loss = rows_of.map(|(row, &label)| residuals(row, label)).sum();
+        let logits = MatMut::from_row_major_slice_mut(&mut values, self.classes, rows);
+        matmul(logits, Accum::Replace, weights, points.transpose(), 1.0, Par::Seq);
+        let loss = residues(&mut values, None, rows, |sample| labels[sample]);
         let mut gradient = vec![0.0; self.classes * dim];
-        let residuals = MatRef::from_row_major_slice(&values, rows, self.classes);
+        let residues = MatRef::from_row_major_slice(&values, self.classes, rows);
         let out = MatMut::from_row_major_slice_mut(&mut gradient, self.classes, dim);
-        matmul(out, Accum::Replace, residuals.transpose(), points, 1.0, Par::Seq);
+        matmul(out, Accum::Replace, residues, points, 1.0, Par::Seq);
         (loss, gradient)
     }
 
@@ -85,22 +85,6 @@ impl Objective<'_> {
         };
         weights.chunks_exact(self.points.cols()).map(square).sum()
     }
-}
-
-/// Turns the logits of a sample into probabilities minus its one-hot label; returns its loss.
-fn residuals(logits: &mut [f32], label: usize) -> f64 {
-    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let own = f64::from(logits[label] - most);
-    for logit in logits.iter_mut() {
-        *logit = (*logit - most).exp();
-    }
-    let sum: f64 = logits.iter().copied().map(f64::from).sum();
-    let scale = (1.0 / sum) as f32;
-    for value in logits.iter_mut() {
-        *value *= scale;
-    }
-    logits[label] -= 1.0;
-    sum.ln() - own
 }
 
 #[cfg(test)]

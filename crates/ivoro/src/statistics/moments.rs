@@ -1,0 +1,189 @@
+use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{self, BlockStructure};
+use faer::{Accum, MatMut, MatRef, Par};
+use rayon::prelude::*;
+
+use super::grid::Grid;
+use super::sums::Sums;
+use crate::error::{Error, Result};
+use crate::linalg::{Symmetric, tile_rows};
+use crate::matrix::Matrix;
+use crate::vectors::vectorised;
+
+/// Samples whose scaled products an `f64` adds without rounding: 2^(53 − 42).
+const SAMPLES: usize = 1 << 11;
+/// Samples multiplied at a time: they stay in the second-level cache.
+const PANEL: usize = 256;
+/// Dimensions up to which tasks have sums of their own; beyond, they share out the tiles.
+const OWN_SUMS: usize = 1024;
+/// Tasks with sums of their own, at most about.
+const TASKS: usize = 64;
+/// Adding and subtracting 1.5 · 2⁵² rounds an `f64` to the nearest integer.
+const ROUND: f64 = 6_755_399_441_055_744.0;
+
+/// Second moments Σ z zᵀ of one block, exact; lower triangle in rows of tiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecondMoments {
+    dim: usize,
+    pub(crate) tiles: Vec<Vec<i64>>,
+}
+
+impl SecondMoments {
+    /// Of no sample.
+    pub fn zeros(dim: usize) -> Self {
+        let tiles = tile_rows(dim).map(|(_, rows, cols)| vec![0; rows * cols]).collect();
+        Self { dim, tiles }
+    }
+
+    /// From tile rows that fit the dimension, as read from a file.
+    pub(crate) fn from_tiles(dim: usize, tiles: Vec<Vec<i64>>) -> Self {
+        Self { dim, tiles }
+    }
+
+    /// Dimension of the block.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Adds the products of every row's coordinates.
+    pub fn add(&mut self, rows: &Matrix, grid: Grid) -> Result<()> {
+        if self.dim == 0 {
+            return Ok(());
+        }
+        let scale = grid.square_unit().recip();
+        let overflow =
+            || Error::CountOverflow { class: "all".to_owned(), count: rows.rows() as u64 };
+        let chunks = rows.as_slice();
+        if self.dim > OWN_SUMS {
+            let mut chunks = chunks.chunks(SAMPLES * self.dim);
+            return chunks.try_for_each(|chunk| self.add_chunk(chunk, scale)).ok_or_else(overflow);
+        }
+        let size = SAMPLES * self.dim;
+        let tasks = chunks.par_chunks(size).with_min_len((chunks.len() / size / TASKS).max(1));
+        let sums = tasks.try_fold(
+            || Self::zeros(self.dim),
+            |mut sums, chunk| sums.add_chunk(chunk, scale).map(|()| sums),
+        );
+        let sum = sums.try_reduce_with(|mut left, right| left.combine(&right, 1).map(|()| left));
+        sum.map_or(Some(()), |sum| self.combine(&sum?, 1)).ok_or_else(overflow)
+    }
+
+    /// Adds a few rows: the sums of their products are whole numbers that an `f64` holds.
+    fn add_chunk(&mut self, chunk: &[f32], scale: f64) -> Option<()> {
+        let mut exact: Vec<Vec<f64>> =
+            self.tiles.iter().map(|tile| vec![0.0; tile.len()]).collect();
+        let mut panels: Vec<Vec<f64>> = vec![Vec::new(); self.tiles.len()];
+        for rows in chunk.chunks(PANEL * self.dim) {
+            let count = rows.len() / self.dim;
+            for (panel, (first, width, _)) in panels.iter_mut().zip(tile_rows(self.dim)) {
+                panel.resize(count * width, 0.0);
+                vectorised(
+                    #[inline(always)]
+                    || fill_panel(panel, width, rows, self.dim, first, scale),
+                );
+            }
+            exact
+                .par_iter_mut()
+                .enumerate()
+                .for_each(|(index, exact)| add_tile_row(index, exact, &panels, count));
+        }
+        let places: Vec<_> = tile_rows(self.dim).collect();
+        let tiles = self.tiles.par_iter_mut().zip(&mut exact).zip(places);
+        tiles.try_for_each(|((tile, exact), (first, rows, _))| {
+            mirror(exact, first, rows);
+            for (value, &exact) in tile.iter_mut().zip(&*exact) {
+                *value = value.checked_add(exact as i64)?;
+            }
+            Some(())
+        })
+    }
+
+    /// Adds (1) or takes away (−1) other second moments.
+    pub(crate) fn combine(&mut self, other: &Self, sign: i64) -> Option<()> {
+        for (tile, other) in self.tiles.iter_mut().zip(&other.tiles) {
+            for (value, other) in tile.iter_mut().zip(other) {
+                *value = value.checked_add(other.checked_mul(sign)?)?;
+            }
+        }
+        Some(())
+    }
+
+    /// Σ z zᵀ as real numbers.
+    pub(crate) fn to_symmetric(&self, grid: Grid) -> Symmetric {
+        let unit = grid.product_unit();
+        let tiles =
+            self.tiles.par_iter().map(|tile| tile.iter().map(|&v| v as f64 * unit).collect());
+        Symmetric::from_tiles(self.dim, tiles.collect())
+    }
+
+    /// Bytes of the numbers kept.
+    pub fn bytes(&self) -> usize {
+        self.tiles.iter().map(|tile| tile.len() * size_of::<i64>()).sum()
+    }
+}
+
+/// Copies a tile's columns of some rows, rounded to whole numbers, next to each other.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
+fn fill_panel(panel: &mut [f64], width: usize, rows: &[f32], dim: usize, first: usize, scale: f64) {
+    for (panel, row) in panel.chunks_exact_mut(width).zip(rows.chunks_exact(dim)) {
+        for (whole, &value) in panel.iter_mut().zip(&row[first..]) {
+            *whole = (f64::from(value) * scale + ROUND) - ROUND;
+        }
+    }
+}
+
+/// Adds the products of one tile's columns with all columns up to its own; above the diagonal
+/// nothing is computed.
+fn add_tile_row(index: usize, tile: &mut [f64], panels: &[Vec<f64>], count: usize) {
+    let rows = panels[index].len() / count;
+    let left = MatRef::from_row_major_slice(&panels[index], count, rows).transpose();
+    let cols = tile.len() / rows;
+    let mut rest = MatMut::from_row_major_slice_mut(tile, rows, cols);
+    for panel in &panels[..index] {
+        let width = panel.len() / count;
+        let right = MatRef::from_row_major_slice(panel, count, width);
+        let (target, next) = rest.split_at_col_mut(width);
+        matmul(target, Accum::Add, left, right, 1.0, Par::Seq);
+        rest = next;
+    }
+    let (lower, whole) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
+    let right = left.transpose();
+    triangular::matmul(rest, lower, Accum::Add, left, whole, right, whole, 1.0, Par::Seq);
+}
+
+/// Copies what is below the diagonal of a tile row's last tile to above it.
+fn mirror(tile: &mut [f64], first: usize, rows: usize) {
+    for row in 0..rows {
+        for col in row + 1..rows {
+            tile[row * (first + rows) + first + col] = tile[col * (first + rows) + first + row];
+        }
+    }
+}
+
+/// Pooled within-class covariance of one block from second moments and class sums.
+pub fn within_covariance<'a>(
+    second: &SecondMoments,
+    classes: impl Iterator<Item = (&'a Sums, u64)>,
+    grid: Grid,
+) -> Symmetric {
+    within_scatter(second.to_symmetric(grid), classes, grid)
+}
+
+/// The same in place of Σ z zᵀ.
+pub(crate) fn within_scatter<'a>(
+    mut covariance: Symmetric,
+    classes: impl Iterator<Item = (&'a Sums, u64)>,
+    grid: Grid,
+) -> Symmetric {
+    let (mut centres, mut samples, mut groups) = (Vec::new(), 0, 0);
+    for (sums, count) in classes {
+        let root = (count as f64).sqrt();
+        centres.extend(sums.mean(count, grid).into_iter().map(|value| value * root));
+        samples = count.saturating_add(samples);
+        groups += 1;
+    }
+    covariance.add_gram_wide(&centres, -1.0);
+    covariance.scale(1.0 / samples.saturating_sub(groups).max(1) as f64);
+    covariance
+}
