@@ -47,6 +47,15 @@ impl Head {
     }
 }
 
+impl Head {
+    /// The centres that queries are compared with between phases: one matrix a block (view and
+    /// layer), one row a class, in the space after N and K.
+    pub fn centroids(&self) -> Result<Vec<Matrix>> {
+        let Some(frame) = &self.frame else { return Ok(Vec::new()) };
+        (0..frame.dims.len()).map(|block| self.centres(frame, block)).collect()
+    }
+}
+
 fn summed(pairs: &[PairDistances]) -> Matrix {
     let mut sum = pairs[0].cross.clone();
     for pair in &pairs[1..] {
@@ -69,21 +78,27 @@ impl Answers {
             let reason = "must be at least 1";
             return Err(Error::Setting { name: "burst", value: "0".to_owned(), reason });
         }
-        let (classes, rows) = (self.distances.cols(), self.distances.rows());
+        let rows: Vec<usize> = (0..self.distances.rows()).collect();
+        let groups: Vec<&[usize]> = rows.chunks(size).collect();
+        self.in_groups(&groups, rule)
+    }
+
+    /// The rows of each group taken together as one object; every group needs at least one row.
+    pub fn in_groups(self, groups: &[&[usize]], rule: BurstRule) -> Result<Self> {
         let mut out = Self {
-            distances: Matrix::zeros(0, classes),
+            distances: Matrix::zeros(0, self.distances.cols()),
             strangeness: Vec::new(),
             uncertainty: Vec::new(),
             burst: Vec::new(),
         };
-        for first in (0..rows).step_by(size) {
-            let members = first..(first + size).min(rows);
+        for &members in groups {
             let count = members.len();
-            let joined = join(&self.distances, members.clone(), rule);
+            let joined = join(&self.distances, members, rule);
             out.distances.append(&joined)?;
-            let mean = |values: &[f64]| values[members.clone()].iter().sum::<f64>() / count as f64;
+            let mean =
+                |values: &[f64]| members.iter().map(|&row| values[row]).sum::<f64>() / count as f64;
             out.strangeness.push(mean(&self.strangeness));
-            let vectors: Vec<&[f32]> = members.clone().map(|row| self.distances.row(row)).collect();
+            let vectors: Vec<&[f32]> = members.iter().map(|&row| self.distances.row(row)).collect();
             let between = if count > 1 { geometric_variance(&vectors) } else { 0.0 };
             out.uncertainty.push(between + mean(&self.uncertainty));
             out.burst.push(count);
@@ -93,14 +108,14 @@ impl Answers {
 }
 
 /// One row from several: distances added, and under a vote a span less for every vote.
-fn join(distances: &Matrix, members: std::ops::Range<usize>, rule: BurstRule) -> Matrix {
+fn join(distances: &Matrix, members: &[usize], rule: BurstRule) -> Matrix {
     let mut sum = Matrix::zeros(1, distances.cols());
-    for row in members.clone() {
+    for &row in members {
         sum.row_mut(0).iter_mut().zip(distances.row(row)).for_each(|(sum, value)| *sum += value);
     }
     if rule == BurstRule::Vote {
         let vote = views::vote_weight(sum.row(0));
-        for row in members {
+        for &row in members {
             sum.row_mut(0)[least(distances.row(row))] -= vote;
         }
     }
