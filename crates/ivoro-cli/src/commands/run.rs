@@ -12,7 +12,6 @@ use crate::failure::Failure;
 use crate::image_args::class_order;
 use crate::{output, progress};
 
-
 /// Compares methods on one data set.
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let methods = methods(arguments)?;
