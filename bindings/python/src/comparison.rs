@@ -109,10 +109,8 @@ impl Comparison {
         ranpac_dim: Option<usize>,
     ) -> Outcome<Self> {
         let options = options(settings)?;
-        let names = |names: &[String]| names.to_vec();
-        let (variants, named) = (names(&variants), names(&peers));
         let methods =
-            Method::named(variants.iter().map(String::as_str), named.iter().map(String::as_str))?;
+            Method::named(variants.iter().map(String::as_str), peers.iter().map(String::as_str))?;
         let (split, provenance) = data.split(holdout, options.settings.seed)?;
         let (methods, _) = suitable(methods, &split)?;
         if methods.is_empty() {
@@ -173,7 +171,7 @@ type Arrays<'py> = (Vec<Bound<'py, PyArray3<f32>>>, Option<Bound<'py, PyArray1<u
 
 /// Reads a features file: sets by name (train, test or all), layers, views and class names.
 #[pyfunction]
-pub(crate) fn read_features<'py>(py: Python<'py>, path: PathBuf) -> Outcome<Bound<'py, PyDict>> {
+pub(crate) fn read_features(py: Python<'_>, path: PathBuf) -> Outcome<Bound<'_, PyDict>> {
     let FeatureFile { train, test, all, .. } = py.detach(|| read(&path, &reading(0)))?;
     let sets = [("train", train), ("test", test), ("all", all)];
     let first = sets.iter().find_map(|(_, set)| set.as_ref()).ok_or_else(|| empty(&path))?;

@@ -1,6 +1,8 @@
 //! The compiled half of the Python package: thin, and all of it called from `ivoro/*.py`, which
 //! knows labels of any type, scikit-learn and matplotlib.
 
+#![allow(clippy::needless_pass_by_value, reason = "arguments come from Python as values")]
+
 mod arrays;
 mod comparison;
 mod failure;

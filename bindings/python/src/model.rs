@@ -132,12 +132,12 @@ impl Model {
         rule: &str,
     ) -> Outcome<Bound<'py, PyArray1<u32>>> {
         let grouping = Grouping::new(groups, rule)?;
-        let nearest = detached(py, threads, || match &grouping {
-            None => Ok(self.read().head().predict(&features(&layers, None, false)?)?),
-            Some(_) => {
-                let distances = self.answers(&layers, grouping.as_ref(), false)?.distances;
-                Ok(distances.iter_rows().map(first_least).collect())
+        let nearest = detached(py, threads, || {
+            if grouping.is_none() {
+                return Ok(self.read().head().predict(&features(&layers, None, false)?)?);
             }
+            let distances = self.answers(&layers, grouping.as_ref(), false)?.distances;
+            Ok(distances.iter_rows().map(first_least).collect())
         })?;
         Ok(nearest.into_pyarray(py))
     }
