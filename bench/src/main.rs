@@ -8,6 +8,7 @@ mod vision;
 use std::hint::black_box;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use ivoro::diagram::{Index, PowerDiagram};
@@ -15,7 +16,8 @@ use ivoro::head::Optimiser;
 use ivoro::input::{self, ReadOptions};
 use ivoro::regression::{FitOptions, Objective, Penalty, fit};
 use ivoro::statistics::{Grid, SecondMoments, sums_by_class};
-use ivoro::{Error, Matrix};
+use ivoro::tune::Given;
+use ivoro::{Error, Features, Matrix, Model, ModelOptions, Variant};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -30,6 +32,9 @@ fn main() -> ExitCode {
         ["means", n, d, k] => means(number(n), number(d), number(k)).map_err(Into::into),
         ["probe", file] => probe(Path::new(file)).map_err(Into::into),
         ["index", folder, d] => index(Path::new(folder), number(d)).map_err(Into::into),
+        ["model", file, variant, ridge] => {
+            model(Path::new(file), variant, ridge.parse().ok()).map_err(Into::into)
+        }
         ["onnx", file, pixels, batch, runtime] => {
             onnx::measure(Path::new(file), Path::new(pixels), number(batch), runtime)
                 .map_err(Into::into)
@@ -38,6 +43,7 @@ fn main() -> ExitCode {
         ["extract", images, repeats] => vision::extract(number(images), number(repeats)),
         _ => {
             eprintln!("ivoro-bench nearest N D K | means N D K | probe FILE.npz | index FOLDER D");
+            eprintln!("ivoro-bench model FILE.npz VARIANT RIDGE");
             eprintln!("ivoro-bench onnx FILE.onnx PIXELS BATCH rten|onnxruntime");
             eprintln!("ivoro-bench train|extract IMAGES TIMES");
             return ExitCode::from(2);
@@ -107,6 +113,36 @@ fn means(n: usize, d: usize, k: usize) -> Result<Value, Error> {
     moments?;
     Ok(json!({"seconds": seconds, "read_seconds": read, "scatter_seconds": scatter,
         "scatter_rows": part.rows(), "bytes": n * d * 4}))
+}
+
+/// Learning, updating and asking a model with arrays X, y of a file, as the Python package does it.
+fn model(path: &Path, variant: &str, ridge: Option<f64>) -> Result<Value, Error> {
+    let read = input::read(path, &ReadOptions::default())?.learning()?;
+    let points = read.block(0, ivoro::View::UPRIGHT).cloned().unwrap_or_default();
+    let (rows, cols) = (points.rows(), points.cols());
+    let numbers = Arc::new(points.into_vec());
+    // checking the numbers is part of the call on both sides
+    let samples = || {
+        let points = Matrix::shared(rows, cols, numbers.clone())?;
+        Features::single("bench", points, read.labels().to_vec(), read.classes().len())
+    };
+    let variant: Variant = variant.parse()?;
+    let given = Given { ridge, ..Given::default() };
+    let mut model = Model::new(variant, ModelOptions::default());
+    let mut outcome = Ok(());
+    let learn = best(|| {
+        let options = ModelOptions { given: given.clone(), ..ModelOptions::default() };
+        model = Model::new(variant, options);
+        outcome = samples().and_then(|samples| model.teach(&samples));
+    });
+    outcome?;
+    let mut outcome = Ok(());
+    let update = best(|| outcome = samples().and_then(|samples| model.teach(&samples)));
+    outcome?;
+    let mut answer = Ok(Vec::new());
+    let predict = best(|| answer = samples().and_then(|samples| model.head().predict(&samples)));
+    let check: u64 = answer?.iter().map(|&class| u64::from(class)).sum();
+    Ok(json!({"learn": learn, "update": update, "predict": predict, "check": check}))
 }
 
 /// One probe of D on arrays X, y of a file.

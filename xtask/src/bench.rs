@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use crate::command::{cargo, run};
+use crate::python::{self, Profile};
+
 /// What can be measured.
-pub(crate) const NAMES: [&str; 8] =
-    ["nearest", "index", "means", "probe", "ablation", "memory", "onnx", "vision"];
+pub(crate) const NAMES: [&str; 9] =
+    ["nearest", "index", "means", "probe", "ablation", "memory", "onnx", "vision", "python"];
 
 /// The peers, from `PyPI`; `PyTorch` only where it is asked for, since it is large.
 const PEERS: [&str; 7] =
@@ -18,35 +21,28 @@ pub(crate) fn bench(names: &[&str]) -> ExitCode {
         return ExitCode::from(2);
     }
     let names = if names.is_empty() { NAMES.to_vec() } else { names.to_vec() };
-    let steps = || -> Option<bool> {
+    let steps = || -> Option<()> {
         cargo(&["build", "--release", "--package", "ivoro-bench", "--package", "ivoro-cli"])?;
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
-        let torch = names.contains(&"probe") || names.contains(&"vision");
-        let python = environment(&target.join("bench-peers"), torch)?;
-        let mut command = Command::new(python);
-        let programs = ["ivoro-bench", "ivoro"].map(|name| target.join("release").join(name));
-        run(command.arg("bench/peers.py").args(programs).args(&names))
+        let (package, others): (Vec<&str>, Vec<&str>) =
+            names.iter().partition(|name| **name == "python");
+        if !others.is_empty() {
+            let target = python::target();
+            let torch = others.contains(&"probe") || others.contains(&"vision");
+            let mut command = Command::new(environment(&target.join("bench-peers"), torch)?);
+            let programs = ["ivoro-bench", "ivoro"].map(|name| target.join("release").join(name));
+            run(command.arg("bench/peers.py").args(programs).args(&others))?;
+        }
+        if package.is_empty() { Some(()) } else { python_package() }
     };
-    steps().map_or(ExitCode::FAILURE, |_| ExitCode::SUCCESS)
+    steps().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
-fn cargo(arguments: &[&str]) -> Option<bool> {
-    run(Command::new(env!("CARGO")).args(arguments))
-}
-
-/// Runs a command; `None`, with a sentence on standard error, if it fails.
-fn run(command: &mut Command) -> Option<bool> {
-    match command.status() {
-        Ok(status) if status.success() => Some(true),
-        Ok(status) => {
-            eprintln!("{command:?} failed: {status}");
-            None
-        }
-        Err(error) => {
-            eprintln!("{command:?} can't be started: {error}");
-            None
-        }
-    }
+/// The Python package against the Rust call and against scikit-learn.
+fn python_package() -> Option<()> {
+    let interpreter = python::environment()?;
+    python::install_wheel(&interpreter, Profile::Release)?;
+    let program = python::target().join("release/ivoro-bench");
+    run(Command::new(interpreter).arg(python::root().join("bench/python.py")).arg(program))
 }
 
 /// A virtual environment in the folder with the peers in it.

@@ -1,8 +1,12 @@
 //! What people run: `cargo xtask test` and `cargo xtask bench`.
 
 mod bench;
+mod command;
+mod python;
 
 use std::process::{Command, ExitCode};
+
+use command::run;
 
 /// Every feature but `torch`, which needs a library of several hundred megabytes to build.
 const FEATURES: &str = "ivoro/tables,ivoro-vision/onnxruntime";
@@ -20,9 +24,13 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["test"] => test(),
+        ["test", "python"] => {
+            finish(python::environment().and_then(|python| python::test(&python)))
+        }
         ["bench", rest @ ..] => bench::bench(rest),
         _ => {
             eprintln!("cargo xtask test          everything that must pass");
+            eprintln!("cargo xtask test python   the Python package alone");
             eprintln!("cargo xtask bench [NAME]  ratios against named peers, in one run");
             eprintln!("                          names: {}", bench::NAMES.join(", "));
             ExitCode::from(2)
@@ -31,21 +39,21 @@ fn main() -> ExitCode {
 }
 
 fn test() -> ExitCode {
-    for check in CHECKS {
-        println!("$ cargo {}", check.join(" "));
-        let status =
-            Command::new(env!("CARGO")).args(check).env("RUSTDOCFLAGS", "-D warnings").status();
-        match status {
-            Ok(status) if status.success() => {}
-            Ok(status) => {
-                eprintln!("cargo {} failed: {status}", check[0]);
-                return ExitCode::FAILURE;
-            }
-            Err(error) => {
-                eprintln!("cargo can't be started: {error}");
-                return ExitCode::FAILURE;
-            }
+    let steps = || {
+        // first, since it may have to be installed and then fails fastest
+        let python = python::environment()?;
+        for check in CHECKS {
+            println!("$ cargo {}", check.join(" "));
+            run(Command::new(env!("CARGO")).args(check).env("RUSTDOCFLAGS", "-D warnings"))?;
         }
+        python::test(&python)
+    };
+    finish(steps())
+}
+
+fn finish(outcome: Option<()>) -> ExitCode {
+    if outcome.is_none() {
+        return ExitCode::FAILURE;
     }
     println!("all checks passed");
     ExitCode::SUCCESS

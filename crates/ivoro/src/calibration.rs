@@ -1,6 +1,7 @@
 //! From distances to probabilities and to "unknown": a temperature and a rejection threshold, both
 //! fitted on held-out samples of the base phase and then fixed.
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::head::least;
@@ -8,6 +9,9 @@ use crate::matrix::Matrix;
 
 /// Share of own samples that may be rejected: the levels thresholds are kept for, in per mille.
 pub const LEVELS: [u32; 12] = [1, 2, 5, 10, 20, 30, 50, 70, 100, 150, 200, 300];
+
+/// Distances that the temperature is fitted on; a few samples of each class tell as much as many.
+const DISTANCES: usize = 1 << 20;
 
 /// What was fitted on held-out samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,7 +91,7 @@ fn quantile(values: &[f64], share: f64) -> f64 {
 /// Mean −log p of the true class, with a little of every other class: where all held-out samples
 /// are right, probabilities still admit an error in about as many samples as were seen.
 fn log_loss(distances: &Matrix, labels: &[u32], temperature: f64) -> f64 {
-    let rows = distances.iter_rows().zip(labels);
+    let rows = distances.as_slice().par_chunks(distances.cols().max(1)).zip(labels);
     let doubt = 1.0 / (labels.len() as f64 + 2.0);
     let loss = rows.map(|(row, &label)| {
         let low = f64::from(row[least(row)]);
@@ -96,11 +100,19 @@ fn log_loss(distances: &Matrix, labels: &[u32], temperature: f64) -> f64 {
         let expected = (1.0 - doubt) * f64::from(row[label as usize]) + doubt * mean;
         sum.ln() + (expected - low) / temperature
     });
-    loss.sum::<f64>() / labels.len().max(1) as f64
+    // added in order, so that the number of threads does not change the last bits
+    loss.collect::<Vec<f64>>().into_iter().sum::<f64>() / labels.len().max(1) as f64
 }
 
 /// The temperature with the least log loss, by golden section on log T.
 fn fit_temperature(distances: &Matrix, labels: &[u32]) -> f64 {
+    let most = (DISTANCES / distances.cols().max(1)).max(1);
+    let step = distances.rows().div_ceil(most).max(1);
+    if step > 1 {
+        let rows: Vec<usize> = (0..distances.rows()).step_by(step).collect();
+        let labels: Vec<u32> = rows.iter().map(|&row| labels[row]).collect();
+        return fit_temperature(&distances.select(&rows), &labels);
+    }
     let spans = distances.iter_rows().map(|row| {
         let mean = row.iter().map(|&d| f64::from(d)).sum::<f64>() / row.len().max(1) as f64;
         mean - f64::from(row[least(row)])

@@ -20,7 +20,7 @@ pub struct Judgement {
 
 /// A class-incremental learner on features. Labels are arrival order: the classes of a phase
 /// follow directly on those known.
-pub trait Learner {
+pub trait Learner: Send {
     /// The name under which it was asked for.
     fn name(&self) -> String;
 

@@ -3,6 +3,7 @@
 pub mod atomic;
 pub mod audit;
 pub mod calibration;
+pub mod comparison;
 pub mod diagram;
 pub mod error;
 pub mod features;

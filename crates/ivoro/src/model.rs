@@ -1,6 +1,7 @@
 //! A model people work with: a head, its settings chosen on the base phase, and what turns its
 //! distances into probabilities and rejections.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -173,7 +174,7 @@ impl Model {
 
     /// Learns new classes as one phase; the first one also settles what was not given.
     pub fn learn(&mut self, phase: &Features) -> Result<()> {
-        if !self.head.known().is_empty() {
+        if !self.head.layers().is_empty() {
             return self.head.learn_phase(phase);
         }
         let defaults = self.head.settings().clone();
@@ -190,6 +191,27 @@ impl Model {
         Ok(())
     }
 
+    /// Learns whatever the samples are of: new classes together as one phase, and more samples of
+    /// known ones. On an error nothing has changed.
+    pub fn teach(&mut self, samples: &Features) -> Result<()> {
+        let known: HashSet<&str> =
+            self.head.known().iter().map(|class| class.name.as_str()).collect();
+        let fresh: Vec<bool> =
+            samples.classes().iter().map(|name| !known.contains(name.as_str())).collect();
+        let is_fresh = |label: u32| fresh[label as usize];
+        if samples.labels().iter().all(|&label| is_fresh(label)) {
+            return self.learn(samples);
+        }
+        if !samples.labels().iter().any(|&label| is_fresh(label)) {
+            return self.update(samples).map(drop);
+        }
+        let mut changed = self.clone();
+        changed.update(&samples.of_classes(|label| !is_fresh(label)))?;
+        changed.learn(&samples.of_classes(is_fresh))?;
+        *self = changed;
+        Ok(())
+    }
+
     /// Adds samples to known classes; see [`Head::update`].
     pub fn update(&mut self, samples: &Features) -> Result<Vec<(String, usize)>> {
         self.head.update(samples)
@@ -199,6 +221,29 @@ impl Model {
     /// stay as they are.
     pub fn forget(&mut self, class: &str, how: Forgetting) -> Result<()> {
         self.head.forget(class, how)
+    }
+
+    /// A model of the same variant, settings, calibration and value range that knows no class; see
+    /// [`Head::emptied`].
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self::from_parts(self.head.emptied(), self.calibration.clone(), self.choices.clone())
+    }
+
+    /// T of p_k ∝ exp(−d_k / T): fitted on held-out samples of the base phase, or, where that was
+    /// too small, that of round Gaussian classes whose spread is the mean one.
+    pub fn temperature(&self) -> Result<f64> {
+        if let Some(fitted) = &self.calibration {
+            return Ok(fitted.temperature);
+        }
+        if self.head.variant().whiten {
+            return Ok(2.0);
+        }
+        let own = self.head.own_distances()?;
+        let centroids = self.head.centroids()?;
+        let dims: usize = centroids.iter().map(Matrix::cols).sum();
+        let mean = own.iter().sum::<f64>() / own.len().max(1) as f64;
+        Ok((2.0 * mean / dims.max(1) as f64).abs().max(f64::MIN_POSITIVE))
     }
 
     /// Merges another model; see [`Head::merge`].
@@ -335,7 +380,9 @@ impl Model {
         }
     }
 
-    fn threshold(&self, share: f64) -> Result<f64> {
+    /// Strangeness above which a query is rejected, if this share of known queries may be rejected
+    /// wrongly.
+    pub fn threshold(&self, share: f64) -> Result<f64> {
         if !(share > 0.0 && share < 1.0) {
             let reason = "must lie between 0 and 1";
             return Err(Error::Setting {

@@ -98,17 +98,28 @@ impl<'a> Run<'a> {
     }
 
     fn phase(&mut self, phase: usize) -> Result<PhaseOutcome> {
-        let started = Instant::now();
-        self.learner.learn(&self.stream.train(&self.phases[phase]))?;
-        let learn_seconds = started.elapsed().as_secs_f64();
-        let started = Instant::now();
-        let judgement = self.learner.judge(self.stream.test())?;
-        let predict_seconds = started.elapsed().as_secs_f64();
-        let mut outcome = assess(&judgement, self.stream.test().labels(), &self.phases[..=phase]);
-        (outcome.learn_seconds, outcome.predict_seconds) = (learn_seconds, predict_seconds);
-        outcome.bytes = self.learner.bytes();
-        Ok(outcome)
+        go_through(self.stream, self.learner, &self.phases[..=phase])
     }
+}
+
+/// Learns the last of these phases and tests on all of them; for callers that keep the learner
+/// between phases, others take a [`Run`].
+pub fn go_through(
+    stream: &Stream,
+    learner: &mut dyn Learner,
+    phases: &[Range<usize>],
+) -> Result<PhaseOutcome> {
+    let newest = phases.last().cloned().unwrap_or_default();
+    let started = Instant::now();
+    learner.learn(&stream.train(&newest))?;
+    let learn_seconds = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let judgement = learner.judge(stream.test())?;
+    let predict_seconds = started.elapsed().as_secs_f64();
+    let mut outcome = assess(&judgement, stream.test().labels(), phases);
+    (outcome.learn_seconds, outcome.predict_seconds) = (learn_seconds, predict_seconds);
+    outcome.bytes = learner.bytes();
+    Ok(outcome)
 }
 
 impl Iterator for Run<'_> {

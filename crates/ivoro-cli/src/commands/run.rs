@@ -1,40 +1,16 @@
 use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
-use ivoro::head::{EXTENDED, PAPER};
-use ivoro::peers::{Peer, PeerSettings};
-use ivoro::record::{Kind, MethodRecord, RunRecord, Summary, VERSION};
-use ivoro::{ClassOrder, Learner, Model, ModelOptions, Protocol, Run, Split, Stream, Variant};
-use serde_json::json;
+use ivoro::comparison::{self, Method, Provenance};
+use ivoro::peers::PeerSettings;
+use ivoro::record::{MethodRecord, RunRecord};
+use ivoro::{ClassOrder, ModelOptions, Protocol, Run, Split, Stream};
 
 use super::source::Source;
 use crate::args::RunArguments;
 use crate::failure::Failure;
 use crate::image_args::class_order;
 use crate::{output, progress};
-
-/// A method that was asked for.
-#[derive(Clone, Debug)]
-enum Method {
-    /// `grouped`: it came with paper or all, so it may be left out where the features can't do it.
-    Variant {
-        name: String,
-        variant: Variant,
-        grouped: bool,
-    },
-    Peer {
-        name: String,
-        peer: Peer,
-    },
-}
-
-impl Method {
-    fn name(&self) -> &str {
-        match self {
-            Self::Variant { name, .. } | Self::Peer { name, .. } => name,
-        }
-    }
-}
 
 /// Compares methods on one data set.
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
@@ -60,7 +36,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         let found = source.features(arguments, &protocol, order)?;
         let methods = suitable(methods.clone(), &found.split)?;
         let stream = Stream::new(&found.split, protocol.clone(), order)?;
-        let mut record = begin(arguments, &stream, order, &found.origin, &found.name);
+        let provenance = Provenance { features: found.name.clone(), split: found.origin.clone() };
+        let (options, peers) = (arguments.settings.options(), peer_settings(arguments));
+        let mut record = comparison::begin(&stream, order, &provenance, &options, &peers);
         let path = record_path(arguments, orders.len(), order);
         let finished = path.as_deref().map_or(Vec::new(), |path| finished(path, &record));
         let bar = progress::bar(methods.len() * protocol.sizes().len());
@@ -125,14 +103,8 @@ fn one(
     options: &ModelOptions,
     bar: &ProgressBar,
 ) -> Result<MethodRecord, Failure> {
-    let (mut learner, kind, exemplar_free): (Box<dyn Learner>, _, _) = match method {
-        Method::Variant { variant, .. } => {
-            (Box::new(Model::new(*variant, options.clone())), Kind::Variant, true)
-        }
-        Method::Peer { peer, .. } => {
-            (peer.learner(&peer_settings(arguments)), Kind::Peer, peer.is_exemplar_free())
-        }
-    };
+    let peers = peer_settings(arguments);
+    let mut learner = method.learner(options, &peers);
     let mut phases = Vec::new();
     for outcome in Run::new(stream, learner.as_mut()) {
         phases.push(outcome?);
@@ -141,19 +113,7 @@ fn one(
             return Err(Failure::Interrupted);
         }
     }
-    let settings = match method {
-        Method::Variant { .. } => learner.settings(),
-        Method::Peer { .. } => serde_json::to_value(peer_settings(arguments))?,
-    };
-    Ok(MethodRecord {
-        name: method.name().to_owned(),
-        kind,
-        exemplar_free,
-        settings,
-        choices: learner.choices().to_vec(),
-        summary: Summary::of(&phases),
-        phases,
-    })
+    Ok(method.record(learner.as_ref(), &peers, phases))
 }
 
 fn peer_settings(arguments: &RunArguments) -> PeerSettings {
@@ -166,29 +126,8 @@ fn peer_settings(arguments: &RunArguments) -> PeerSettings {
 }
 
 fn methods(arguments: &RunArguments) -> Result<Vec<Method>, Failure> {
-    let mut methods: Vec<Method> = Vec::new();
-    for name in &arguments.variants {
-        let names: Vec<&str> = match name.as_str() {
-            "paper" => PAPER.to_vec(),
-            "all" => PAPER.iter().chain(&EXTENDED).copied().collect(),
-            "none" | "" => Vec::new(),
-            name => vec![name],
-        };
-        let grouped = names.len() > 1;
-        for name in names {
-            methods.push(Method::Variant {
-                name: name.to_owned(),
-                variant: name.parse()?,
-                grouped,
-            });
-        }
-    }
-    for name in arguments.peers.iter().flatten() {
-        let peers = if name == "all" { Peer::ALL.to_vec() } else { vec![name.parse()?] };
-        methods.extend(peers.into_iter().map(|peer| Method::Peer { name: peer.to_string(), peer }));
-    }
-    let mut seen = std::collections::HashSet::new();
-    methods.retain(|method| seen.insert(method.name().to_owned()));
+    let peers = arguments.peers.iter().flatten().map(String::as_str);
+    let methods = Method::named(arguments.variants.iter().map(String::as_str), peers)?;
     if methods.is_empty() {
         return Err(Failure::Usage("no method to run: name variants or peers".to_owned()));
     }
@@ -197,59 +136,12 @@ fn methods(arguments: &RunArguments) -> Result<Vec<Method>, Failure> {
 
 /// Leaves out variants of a group that need views or layers the features do not have.
 fn suitable(methods: Vec<Method>, split: &Split) -> Result<Vec<Method>, Failure> {
-    let (mut fit, mut left_out) = (Vec::new(), Vec::new());
-    for method in methods {
-        match &method {
-            Method::Variant { variant, grouped, name } => {
-                match variant.check_features(&split.train) {
-                    Err(_) if *grouped => left_out.push(name.clone()),
-                    Err(error) => return Err(error.into()),
-                    Ok(()) => fit.push(method),
-                }
-            }
-            Method::Peer { .. } => fit.push(method),
-        }
-    }
+    let (fit, left_out) = comparison::suitable(methods, split)?;
     if !left_out.is_empty() {
         let names = left_out.join(", ");
         anstream::eprintln!("note: left out for want of rotated views or a second layer: {names}");
     }
     Ok(fit)
-}
-
-fn begin(
-    arguments: &RunArguments,
-    stream: &Stream,
-    order: &ClassOrder,
-    origin: &str,
-    name: &str,
-) -> RunRecord {
-    let options = arguments.settings.options();
-    RunRecord {
-        version: VERSION,
-        program: env!("CARGO_PKG_VERSION").to_owned(),
-        features: name.to_owned(),
-        split: origin.to_owned(),
-        protocol: stream.protocol().to_string(),
-        phases: stream.protocol().sizes().to_vec(),
-        order: order.to_string(),
-        classes: stream.classes().to_vec(),
-        options: json!({
-            "given": options.given,
-            "settings": options.settings,
-            "peers": peer_settings(arguments),
-            "data": fingerprint(stream),
-        }),
-        methods: Vec::new(),
-    }
-}
-
-/// Tells a record of other data apart: sizes and the first numbers.
-fn fingerprint(stream: &Stream) -> serde_json::Value {
-    let test = stream.test();
-    let first =
-        test.block(0, test.views()[0]).map(|block| block.row(0)[..4.min(block.cols())].to_vec());
-    json!([test.len(), test.layers(), test.dim(0), first])
 }
 
 /// Where the record goes: run.json, or one file an order.

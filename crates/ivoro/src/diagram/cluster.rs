@@ -26,6 +26,11 @@ impl ClusterDiagram {
         Ok(Self { layers, weights, gamma })
     }
 
+    /// One diagram a layer.
+    pub fn layers(&self) -> &[PowerDiagram] {
+        &self.layers
+    }
+
     /// −F for every query and class: smaller is nearer. `queries[l]` is layer l.
     pub fn distances(&self, queries: &[&Matrix]) -> Result<Matrix> {
         if queries.len() != self.layers.len() {

@@ -12,6 +12,9 @@ use crate::vectors::vectorised;
 const QUERIES: usize = 2048;
 const QUERIES_FEW: usize = 512;
 const CENTRES: usize = 512;
+/// Numbers in all centres together up to which every distance is measured by itself, in double
+/// precision: nothing cancels, and an answer does not depend on the queries beside it.
+const FEW: usize = 512;
 /// Partial results side by side in a loop that is to be vectorised.
 const LANES: usize = 32;
 
@@ -92,6 +95,9 @@ impl PowerDiagram {
     /// ‖z − c_k‖² − ν_k for every query (row) and centre (column).
     pub fn distances(&self, queries: &Matrix) -> Result<Matrix> {
         self.check(queries)?;
+        if self.is_small() {
+            return Ok(self.one_by_one(queries));
+        }
         let mut out = Matrix::zeros(queries.rows(), self.centres.rows());
         fill_products(queries, &self.centres, &mut out);
         let cols = out.cols().max(1);
@@ -111,6 +117,13 @@ impl PowerDiagram {
         if self.centres.rows() == 0 {
             let what = "centres of a diagram".to_owned();
             return Err(Error::Size { what, expected: 1, found: 0 });
+        }
+        if self.is_small() {
+            let distances = self.one_by_one(queries);
+            let rows = distances.iter_rows().map(|row| (row, crate::head::least(row)));
+            let nearest =
+                |(row, at): (&[f32], usize)| Nearest { cell: at as u32, distance: row[at] };
+            return Ok(rows.map(nearest).collect());
         }
         let mut out = vec![Nearest { cell: 0, distance: f32::INFINITY }; queries.rows()];
         let dim = queries.cols();
@@ -132,6 +145,26 @@ impl PowerDiagram {
             },
         );
         Ok(out)
+    }
+
+    fn is_small(&self) -> bool {
+        self.centres.as_slice().len() <= FEW
+    }
+
+    fn one_by_one(&self, queries: &Matrix) -> Matrix {
+        let mut out = Matrix::zeros(queries.rows(), self.centres.rows());
+        let cols = out.cols().max(1);
+        out.as_mut_slice().par_chunks_mut(cols).enumerate().for_each(|(row, out)| {
+            let query = queries.row(row);
+            for ((out, centre), weight) in
+                out.iter_mut().zip(self.centres.iter_rows()).zip(&self.weights)
+            {
+                let pairs = query.iter().zip(centre);
+                let square: f64 = pairs.map(|(z, c)| (f64::from(*z) - f64::from(*c)).powi(2)).sum();
+                *out = (square - f64::from(*weight)) as f32;
+            }
+        });
+        out
     }
 
     /// Compares a block of queries with the centres from `first` on.

@@ -59,6 +59,15 @@ pub(crate) fn strangeness(distance: f64, own: f64) -> f64 {
     (distance / own.abs().max(f64::MIN_POSITIVE)).min(f64::MAX)
 }
 
+impl Head {
+    /// The centres that queries are compared with between phases: one matrix a block (view and
+    /// layer), one row a class, in the space after N and K.
+    pub fn centroids(&self) -> Result<Vec<Matrix>> {
+        let Some(frame) = &self.frame else { return Ok(Vec::new()) };
+        (0..frame.dims.len()).map(|block| self.centres(frame, block)).collect()
+    }
+}
+
 fn summed(pairs: &[PairDistances]) -> Matrix {
     let mut sum = pairs[0].cross.clone();
     for pair in &pairs[1..] {
@@ -88,25 +97,31 @@ impl Answers {
             let reason = "must be at least 1";
             return Err(Error::Setting { name: "burst", value: "0".to_owned(), reason });
         }
-        let (classes, rows) = (self.distances.cols(), self.distances.rows());
+        let rows: Vec<usize> = (0..self.distances.rows()).collect();
+        let groups: Vec<&[usize]> = rows.chunks(size).collect();
+        self.in_groups(&groups, rule)
+    }
+
+    /// The rows of each group taken together as one object; every group needs at least one row.
+    pub fn in_groups(self, groups: &[&[usize]], rule: BurstRule) -> Result<Self> {
         let mut out = Self {
-            distances: Matrix::zeros(0, classes),
+            distances: Matrix::zeros(0, self.distances.cols()),
             strangeness: Vec::new(),
             uncertainty: Vec::new(),
             burst: Vec::new(),
             ballots: None,
         };
-        for first in (0..rows).step_by(size) {
-            let members = first..(first + size).min(rows);
+        for &members in groups {
             let count = members.len();
             let joined = match &self.ballots {
-                Some(ballots) => ballots.join(members.clone()),
-                None => join(&self.distances, members.clone(), rule),
+                Some(ballots) => ballots.join(members),
+                None => join(&self.distances, members, rule),
             };
             out.distances.append(&joined)?;
-            let mean = |values: &[f64]| values[members.clone()].iter().sum::<f64>() / count as f64;
+            let mean =
+                |values: &[f64]| members.iter().map(|&row| values[row]).sum::<f64>() / count as f64;
             out.strangeness.push(mean(&self.strangeness));
-            let vectors: Vec<&[f32]> = members.clone().map(|row| self.distances.row(row)).collect();
+            let vectors: Vec<&[f32]> = members.iter().map(|&row| self.distances.row(row)).collect();
             let between = if count > 1 { geometric_variance(&vectors) } else { 0.0 };
             out.uncertainty.push(between + mean(&self.uncertainty));
             out.burst.push(count);
@@ -116,10 +131,10 @@ impl Answers {
 }
 
 /// One row from several: distances added, and under a vote one vote for each row's nearest.
-fn join(distances: &Matrix, members: std::ops::Range<usize>, rule: BurstRule) -> Matrix {
+fn join(distances: &Matrix, members: &[usize], rule: BurstRule) -> Matrix {
     let mut sum = Matrix::zeros(1, distances.cols());
     let mut votes = vec![0.0; distances.cols()];
-    for row in members {
+    for &row in members {
         add_row(sum.row_mut(0), distances.row(row));
         votes[least(distances.row(row))] += 1.0;
     }

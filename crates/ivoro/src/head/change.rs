@@ -92,6 +92,15 @@ impl Head {
         Ok(())
     }
 
+    /// A head of the same variant, settings, dimensions and value range that knows no class: what
+    /// sites that will be merged start from.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        let mut head = Self::unchecked(self.variant, self.settings.clone());
+        head.frame.clone_from(&self.frame);
+        head
+    }
+
     /// Merges what another head of the same kind learned. With `ancestor`, the head both started
     /// from, samples that both learned there count once: self + other − ancestor, exactly. A class
     /// of the ancestor that either has forgotten since is forgotten, whatever the other did with
@@ -115,7 +124,7 @@ impl Head {
                 let before = before.map(|(head, &at)| &head.classes[at].statistics);
                 match places.get(name) {
                     Some(&own) => {
-                        merged.combine_class(own, &class.statistics, before)?;
+                        merged.combine_class(own, &class.statistics, before, ancestor.is_some())?;
                         report.combined.push(class.name.clone());
                     }
                     None if before.is_some() => {}
@@ -183,9 +192,10 @@ impl Head {
         at: usize,
         other: &ClassStatistics,
         before: Option<&ClassStatistics>,
+        ancestor_named: bool,
     ) -> Result<()> {
         let class = &mut self.classes[at];
-        if before.is_none() && class.statistics == *other {
+        if !ancestor_named && class.statistics == *other {
             let reason = format!(
                 "class {} has the same statistics in both, so both seem to hold the same samples; name the model both started from",
                 class.name

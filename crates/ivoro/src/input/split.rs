@@ -24,9 +24,9 @@ pub enum SplitOrigin {
 impl fmt::Display for SplitOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File => f.write_str("the file's own test part"),
+            Self::File => f.write_str("the file's own training and test parts"),
             Self::HeldOut { fraction, seed } => {
-                write!(f, "{} % of each class held out, seed {seed}", fraction * 100.0)
+                write!(f, "{fraction} of each class held out as test, seed {seed}")
             }
         }
     }

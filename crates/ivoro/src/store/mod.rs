@@ -18,7 +18,7 @@ use crate::tune::Choice;
 
 pub use lock::ModelLock;
 pub use read::{load, load_bytes, load_to_ask};
-pub use write::save;
+pub use write::{save, save_bytes};
 
 /// Name of the format in the file's metadata.
 const FORMAT: &str = "ivoro-model";

@@ -32,6 +32,30 @@ impl Tensor {
 
 /// Saves a model: the file appears whole or not at all.
 pub fn save(model: &Model, path: &Path) -> Result<()> {
+    let (header, tensors) = encode(model, path)?;
+    write_atomically(path, |file| Ok(put(file, &header, &tensors)?))
+}
+
+/// The bytes of the file that [`save`] writes; [`super::load_bytes`] reads them back.
+pub fn save_bytes(model: &Model) -> Result<Vec<u8>> {
+    let (header, tensors) = encode(model, Path::new("model"))?;
+    let mut bytes = Vec::new();
+    put(&mut bytes, &header, &tensors)?;
+    Ok(bytes)
+}
+
+fn put(
+    out: &mut dyn Write,
+    header: &[u8],
+    tensors: &BTreeMap<String, Tensor>,
+) -> std::io::Result<()> {
+    out.write_all(&(header.len() as u64).to_le_bytes())?;
+    out.write_all(header)?;
+    tensors.values().try_for_each(|tensor| out.write_all(&tensor.bytes))
+}
+
+/// The header of the file and what follows it.
+fn encode(model: &Model, path: &Path) -> Result<(Vec<u8>, BTreeMap<String, Tensor>)> {
     let tensors = tensors(model);
     let description =
         serde_json::to_string(&describe(model)?).map_err(|error| malformed(path, &error))?;
@@ -58,12 +82,7 @@ pub fn save(model: &Model, path: &Path) -> Result<()> {
     let mut header = serde_json::to_vec(&header).map_err(|error| malformed(path, &error))?;
     // readers expect the numbers to be aligned
     header.resize(header.len().next_multiple_of(8), b' ');
-    write_atomically(path, |file| {
-        file.write_all(&(header.len() as u64).to_le_bytes())?;
-        file.write_all(&header)?;
-        tensors.values().try_for_each(|tensor| file.write_all(&tensor.bytes))?;
-        Ok(())
-    })
+    Ok((header, tensors))
 }
 
 fn malformed(path: &Path, error: &serde_json::Error) -> Error {

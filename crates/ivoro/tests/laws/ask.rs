@@ -127,6 +127,56 @@ fn probabilities_of_all_classes_add_up_to_one() {
 }
 
 #[test]
+fn groups_of_rows_are_bursts_in_any_order() {
+    let (model, queries) = (model("iVoro-NAI"), queries());
+    let rows: Vec<usize> = (0..queries.len()).collect();
+    let groups: Vec<&[usize]> = rows.chunks(3).collect();
+    let backwards: Vec<usize> = rows.iter().rev().copied().collect();
+    let turned: Vec<Vec<usize>> =
+        groups.iter().map(|group| group.iter().map(|row| rows.len() - 1 - row).collect()).collect();
+    let turned: Vec<&[usize]> = turned.iter().map(Vec::as_slice).collect();
+    for rule in [BurstRule::Sum, BurstRule::Vote] {
+        let ask = |features: &Features| model.head().ask(features, true).unwrap();
+        let bursts = ask(&queries).in_bursts(3, rule).unwrap();
+        let grouped = ask(&queries.select(&backwards)).in_groups(&turned, rule).unwrap();
+        assert_eq!((&grouped.burst, grouped.distances.rows()), (&bursts.burst, groups.len()));
+        assert_eq!(grouped.distances, bursts.distances);
+        assert_eq!(grouped.uncertainty, bursts.uncertainty);
+    }
+}
+
+#[test]
+fn a_model_without_calibration_has_a_temperature_too() {
+    for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-AIL"] {
+        let mut small_base = Model::new(variant(name), ModelOptions::default());
+        small_base.learn(&train().select(&[0, 1])).unwrap();
+        assert!(small_base.calibration().is_none());
+        let temperature = small_base.temperature().unwrap();
+        assert!(temperature.is_finite() && temperature > 0.0, "{name} {temperature}");
+        let fitted = model(name);
+        assert_eq!(fitted.temperature().unwrap(), fitted.calibration().unwrap().temperature);
+    }
+}
+
+#[test]
+fn teaching_is_learning_what_is_new_and_updating_the_rest() {
+    let (train, options) = (train(), ModelOptions { settings: small(), ..ModelOptions::default() });
+    for name in ["iVoro-N", "iVoro-NWD"] {
+        let mut taught = Model::new(variant(name), options.clone());
+        taught.teach(&phase(&train, 0)).unwrap();
+        let mut apart = taught.clone();
+        let mixed = train.of_classes(|label| label < 6);
+        taught.teach(&mixed).unwrap();
+        apart.update(&phase(&train, 0)).unwrap();
+        apart.learn(&phase(&train, 1)).unwrap();
+        assert!(taught.head() == apart.head(), "{name}");
+        taught.teach(&phase(&train, 1)).unwrap();
+        apart.update(&phase(&train, 1)).unwrap();
+        assert!(taught.head() == apart.head(), "{name}");
+    }
+}
+
+#[test]
 fn what_can_not_be_asked() {
     let (model, queries) = (model("iVoro"), queries());
     let ask = |options| model.ask(&queries, options).unwrap_err();

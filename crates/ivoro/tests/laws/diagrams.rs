@@ -113,3 +113,39 @@ fn of_two_equal_centres_the_first_wins() {
     assert_eq!(nearest.unwrap()[0].cell, 1);
     assert!(Bisector::between(&[1.0], &[1.0]).is_err());
 }
+
+proptest! {
+    /// Few centres are measured one by one, many by products of matrices.
+    #[test]
+    fn many_centres_are_measured_as_few_are(
+        centres in matrix(130..200), queries in matrix(1..20), first in 0usize..100,
+    ) {
+        let many = PowerDiagram::voronoi(centres.clone());
+        let few = PowerDiagram::voronoi(centres.select(&(first..first + 30).collect::<Vec<_>>()));
+        let (whole, part) = (many.distances(&queries).unwrap(), few.distances(&queries).unwrap());
+        for (row, query) in queries.iter_rows().enumerate() {
+            for (at, part) in part.row(row).iter().enumerate() {
+                let exact = squared_distance(query, centres.row(first + at));
+                prop_assert!((f64::from(*part) - exact).abs() <= 1e-6 * exact);
+                prop_assert!((f64::from(whole.row(row)[first + at]) - exact).abs() < 1e-3);
+            }
+        }
+        for (query, nearest) in queries.iter_rows().zip(many.nearest(&queries).unwrap()) {
+            let exact: Vec<f64> =
+                centres.iter_rows().map(|centre| squared_distance(query, centre)).collect();
+            assert_best(&exact, nearest.cell as usize)?;
+        }
+    }
+
+    #[test]
+    fn few_centres_answer_a_query_alike_in_any_company(
+        centres in matrix(1..20), queries in matrix(2..40),
+    ) {
+        let diagram = PowerDiagram::voronoi(centres);
+        let together = diagram.distances(&queries).unwrap();
+        for row in 0..queries.rows() {
+            let alone = diagram.distances(&queries.select(&[row])).unwrap();
+            prop_assert_eq!(alone.row(0), together.row(row));
+        }
+    }
+}

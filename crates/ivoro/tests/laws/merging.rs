@@ -147,6 +147,32 @@ fn the_same_samples_are_not_counted_twice() {
 }
 
 #[test]
+fn blocks_learned_from_an_emptied_head_add_up_to_the_whole() {
+    let train = train();
+    for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-NKWACL"] {
+        let whole = learned(variant(name), &small(), &[train.clone()]);
+        let empty = whole.emptied();
+        assert!(empty.known().is_empty() && empty.layers() == whole.layers());
+        let mut sum = empty.clone();
+        for first in 0..3 {
+            let mut block = empty.clone();
+            let rows: Vec<usize> = (first..train.len()).step_by(3).collect();
+            block.learn_phase(&train.select(&rows)).unwrap();
+            sum.merge(&block, Some(&empty)).unwrap();
+        }
+        assert!(sum == whole, "{name}");
+    }
+}
+
+#[test]
+fn equal_samples_at_two_sites_count_twice_where_the_start_is_named() {
+    let head = learned(variant("iVoro"), &small(), &[train()]);
+    let mut twice = head.clone();
+    twice.merge(&head, Some(&head.emptied())).unwrap();
+    assert_eq!(twice.known()[0].statistics.count, 2 * head.known()[0].statistics.count);
+}
+
+#[test]
 fn heads_of_another_kind_are_refused() {
     let phases = phases(&train());
     let head = learned(variant("iVoro-N"), &small(), &phases[..1]);

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use ivoro::model::AskOptions;
-use ivoro::store::{load, load_to_ask, save};
+use ivoro::store::{load, load_bytes, load_to_ask, save, save_bytes};
 use ivoro::{Features, Matrix, Model, ModelOptions};
 
 use crate::data::{blobs, half, phase, queries, small, train, variant};
@@ -19,6 +19,17 @@ fn file_size(model: &Model, folder: &Path) -> u64 {
     let path = folder.join("size.ivoro");
     save(model, &path).unwrap();
     path.metadata().unwrap().len()
+}
+
+#[test]
+fn bytes_in_memory_are_those_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.ivoro");
+    let model = model("iVoro-NWDR", &[phase(&train(), 0)]);
+    save(&model, &path).unwrap();
+    let bytes = save_bytes(&model).unwrap();
+    assert_eq!(bytes, std::fs::read(&path).unwrap());
+    assert!(load_bytes(&path, &bytes).unwrap().head() == model.head());
 }
 
 #[test]

@@ -1,0 +1,28 @@
+"""Exemplar-free class-incremental learning from the features of a frozen network.
+
+`IVoroClassifier` is a scikit-learn classifier that can be taught new classes at any time and keeps
+no sample. `run` compares methods phase by phase; `metrics`, `plot` and `distributed` are modules.
+"""
+
+from importlib.metadata import version as _version
+
+from . import distributed, metrics, plot
+from ._classifier import IVoroClassifier
+from ._features import FeatureSet, read_features
+from ._ivoro import thread_count
+from ._run import Phase, Run, run
+
+__version__ = _version("ivoro")
+
+__all__ = [
+    "FeatureSet",
+    "IVoroClassifier",
+    "Phase",
+    "Run",
+    "distributed",
+    "metrics",
+    "plot",
+    "read_features",
+    "run",
+    "thread_count",
+]

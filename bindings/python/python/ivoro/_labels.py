@@ -1,0 +1,56 @@
+"""Labels of any type and the names that a model file has for them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+def text_of(label: Any) -> str:
+    """The class name of a label."""
+    return str(label.item() if isinstance(label, np.generic) else label)
+
+
+def labels_of(names: list[str]) -> NDArray[Any]:
+    """Labels for class names of a file: integers where all of them are written so, else text."""
+    if names and all(WHOLE.fullmatch(name) for name in names):
+        return np.array([int(name) for name in names])
+    return np.array(names)
+
+
+def kind_of(labels: NDArray[Any]) -> str:
+    """What sort of labels these are: labels of one model are all of one sort."""
+    if labels.dtype.kind == "O":
+        sorts = {type(label) for label in labels}
+        if all(issubclass(sort, str) for sort in sorts):
+            return "text"
+        if all(issubclass(sort, (bool, np.bool_)) for sort in sorts):
+            return "truth values"
+        return "numbers"
+    return {"U": "text", "S": "bytes", "T": "text", "b": "truth values"}.get(
+        labels.dtype.kind, "numbers"
+    )
+
+
+def alike(labels: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
+    """The labels in the type of those that are known, or an error."""
+    if not len(known):
+        return labels
+    expected, found = kind_of(known), kind_of(labels)
+    if expected != found:
+        raise ValueError(f"y: expected labels that are {expected}, found {found}")
+    # 1 and 1.0 are one class, called as the first of them was written
+    if expected == "numbers" and (labels.dtype.kind == "f") != (known.dtype.kind == "f"):
+        return labels.astype(np.float64 if known.dtype.kind == "f" else np.int64)
+    return labels
+
+
+def encoded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """The distinct labels, sorted, and the place of each label among them."""
+    labels, codes = np.unique(y, return_inverse=True)
+    return labels, codes.astype(np.uint32)

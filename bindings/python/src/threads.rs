@@ -1,0 +1,62 @@
+//! How many threads a call may use, and thread pools that survive a fork of the process.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::Python;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::failure::{Failure, Outcome};
+
+/// Pools by process and size. A child process has none of its parent's threads, so it must never
+/// wait for a pool of the parent's.
+static POOLS: Mutex<BTreeMap<(u32, usize), Arc<ThreadPool>>> = Mutex::new(BTreeMap::new());
+
+/// Variables that bound the threads where no argument does, the first that is set.
+const VARIABLES: [&str; 2] = ["RAYON_NUM_THREADS", "OMP_NUM_THREADS"];
+
+/// Does the work without the interpreter's lock, on so many threads.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    threads: Option<i64>,
+    work: impl FnOnce() -> Outcome<T> + Send,
+) -> Outcome<T> {
+    let pool = pool(count(threads)?)?;
+    py.detach(|| pool.install(work))
+}
+
+/// The number of threads that a call with this argument uses.
+pub(crate) fn count(threads: Option<i64>) -> Outcome<usize> {
+    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    match threads {
+        None => Ok(from_environment().unwrap_or_else(cores)),
+        Some(-1) => Ok(cores()),
+        Some(threads @ 1..=65_536) => Ok(threads as usize),
+        Some(other) => Err(Failure::value(format!(
+            "threads = {other}: expected a positive number, -1 for all cores, or None"
+        ))),
+    }
+}
+
+fn from_environment() -> Option<usize> {
+    VARIABLES.iter().find_map(|name| {
+        let text = std::env::var(name).ok()?;
+        // OpenMP allows one number for each level of nesting
+        text.split(',').next()?.trim().parse().ok().filter(|&count| count > 0)
+    })
+}
+
+fn pool(threads: usize) -> Outcome<Arc<ThreadPool>> {
+    let key = (std::process::id(), threads);
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(pool) = pools.get(&key) {
+        return Ok(Arc::clone(pool));
+    }
+    let named = |index| format!("ivoro-{index}");
+    let built = ThreadPoolBuilder::new().num_threads(threads).thread_name(named).build();
+    let refused = |error| Failure::value(format!("threads = {threads}: {error}"));
+    let pool = Arc::new(built.map_err(refused)?);
+    pools.insert(key, Arc::clone(&pool));
+    Ok(pool)
+}

@@ -1,0 +1,215 @@
+"""Learning, forgetting and merging from Python."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from conftest import blobs
+from ivoro import IVoroClassifier
+
+
+def of(samples, *names):
+    X, y = samples
+    wanted = np.isin(y, names)
+    return X[wanted], y[wanted]
+
+
+def test_classes_arrive_unannounced(samples, queries):
+    model = IVoroClassifier("iVoro-N")
+    model.partial_fit(*of(samples, "cat", "dog"))
+    model.partial_fit(*of(samples, "ape"))
+    model.partial_fit(*of(samples, "bee"))
+    assert model.classes_.tolist() == ["ape", "bee", "cat", "dog"]
+    assert model.phases_ == [2, 1, 1]
+    assert model.score(*queries) == 1.0
+
+
+def test_one_call_brings_new_classes_and_more_of_known_ones(samples):
+    X, y = samples
+    whole = IVoroClassifier("iVoro").fit(X, y)
+    model = IVoroClassifier("iVoro").fit(X[:30], y[:30])
+    model.partial_fit(X[30:], y[30:])
+    assert model.counts_.tolist() == [20, 20, 20, 20]
+    assert np.array_equal(model.centroids_, whole.centroids_)
+
+
+def test_a_call_that_fails_changes_nothing(samples):
+    X, y = samples
+    model = IVoroClassifier("iVoro").fit(X[:30], y[:30])
+    before = model.model_.copy()
+    bad = X[30:].copy()
+    bad[-1, -1] = 1e9
+    with pytest.raises(ValueError, match="outside"):
+        model.partial_fit(bad, y[30:])
+    assert model.model_ == before
+    assert model.classes_.tolist() == ["ape", "bee"]
+
+
+@pytest.mark.parametrize("labels", [
+    ["b", "a", "c"], [3, -1, 2], [3.0, -1.0, 2.0], [True, False, True],
+    np.array(["b", "a", "c"], dtype=object), np.array([3, 1, 2], dtype=np.uint8),
+])
+def test_labels_of_any_type(labels):
+    X, labels = np.eye(3, dtype=np.float32) * 5, np.asarray(labels)
+    model = IVoroClassifier("iVoro").partial_fit(X[:1], labels[:1]).partial_fit(X[1:], labels[1:])
+    assert model.classes_.tolist() == np.unique(labels).tolist()
+    assert model.classes_.dtype == labels.dtype
+    if len(np.unique(labels)) == 3:
+        assert model.predict(X).tolist() == labels.tolist()
+
+
+def test_labels_of_another_type_are_refused(samples):
+    X, y = samples
+    model = IVoroClassifier("iVoro").fit(X, y)
+    with pytest.raises(ValueError, match="expected labels that are text, found numbers"):
+        model.partial_fit(X, np.arange(len(X)) % 2)
+    with pytest.raises(ValueError, match="found truth values"):
+        model.partial_fit(X, np.arange(len(X)) % 2 == 0)
+
+
+@pytest.mark.parametrize(("first", "then"), [(int, float), (float, int), (np.int8, np.int64)])
+def test_one_number_written_in_two_ways_is_one_class(first, then, samples):
+    X, y = samples
+    codes = np.unique(y, return_inverse=True)[1]
+    model = IVoroClassifier("iVoro").fit(X[:40], codes[:40].astype(first))
+    model.partial_fit(X, codes.astype(then))
+    assert model.counts_.tolist() == [40, 40, 20, 20]
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("variant", ["iVoro", "iVoro-N", "iVoro-NW"])
+def test_forgetting_leaves_the_classifier_that_never_saw_the_class(variant, samples, queries):
+    settings = {"exponent": 0.5, "ridge": 1.0, "scatter": "per-class"}
+    model = IVoroClassifier(variant, **settings).fit(*of(samples, "ape", "bee", "cat"))
+    before = model.model_.copy()
+    model.partial_fit(*of(samples, "dog"))
+    assert model.model_ != before
+    model.forget("dog")
+    assert model.model_ == before
+    assert model.classes_.tolist() == ["ape", "bee", "cat"]
+    assert "dog" not in model.predict(queries[0])
+
+
+def test_forgetting_that_would_not_be_exact_is_refused(samples):
+    pooled = IVoroClassifier("iVoro-W").fit(*samples)
+    with pytest.raises(ValueError, match="can't be forgotten exactly"):
+        pooled.forget("cat")
+    probed = IVoroClassifier("iVoro-D").fit(*samples)
+    with pytest.raises(ValueError, match="drop the probes"):
+        probed.forget("cat")
+    assert "cat" not in probed.forget("cat", drop_probes=True).classes_
+    with pytest.raises(ValueError, match="class zebra is not in the model"):
+        probed.forget("zebra")
+
+
+def test_forgetting_everything_is_not_being_fitted(samples):
+    model = IVoroClassifier("iVoro").fit(*of(samples, "ape"))
+    model.forget("ape")
+    with pytest.raises(NotFittedError):
+        model.predict(samples[0])
+    assert model.partial_fit(*samples).score(*samples) == 1.0
+
+
+@pytest.mark.parametrize("variant", ["iVoro-N", "iVoro-NW", "iVoro-ND", "iVoro-KW"])
+def test_two_sites_merged_know_what_one_would(variant, tmp_path, samples):
+    base = IVoroClassifier(variant, lift=64).fit(*of(samples, "ape", "bee"))
+    base.save(tmp_path / "base.ivoro")
+    north, south = (IVoroClassifier.load(tmp_path / "base.ivoro") for _ in range(2))
+    north.partial_fit(*of(samples, "cat"))
+    south.partial_fit(*of(samples, "dog"))
+    merged = north.merge(south, ancestor=base)
+    base.partial_fit(*of(samples, "cat")).partial_fit(*of(samples, "dog"))
+    assert merged.model_ == base.model_
+    assert merged.classes_.tolist() == base.classes_.tolist()
+
+
+def test_models_that_differ_are_not_merged(samples):
+    model = IVoroClassifier("iVoro").fit(*samples)
+    with pytest.raises(ValueError, match="the variant differs"):
+        model.merge(IVoroClassifier("iVoro-N").fit(*samples))
+    with pytest.raises(ValueError, match="same statistics in both"):
+        model.merge(IVoroClassifier("iVoro").fit(*samples))
+
+
+def test_top_classes_distances_and_probabilities_agree(samples, queries):
+    model = IVoroClassifier("iVoro-NW").fit(*samples)
+    X = queries[0]
+    distances, indices = model.kneighbors(X, 3)
+    assert np.all(np.diff(distances, axis=1) >= 0)
+    assert np.array_equal(model.classes_[indices[:, 0]], model.predict(X))
+    assert np.array_equal(model.kneighbors(X, 99, return_distance=False)[:, :3], indices)
+    assert np.array_equal(model.decision_function(X).argmax(axis=1), indices[:, 0])
+    probabilities = model.predict_proba(X)
+    assert np.allclose(probabilities.sum(axis=1), 1)
+    assert np.array_equal(probabilities.argmax(axis=1), indices[:, 0])
+    with pytest.raises(ValueError, match="n_neighbors = 0"):
+        model.kneighbors(X, 0)
+
+
+def test_distances_are_those_to_the_centroids(samples, queries):
+    model = IVoroClassifier("iVoro").fit(*samples)
+    X = queries[0].astype(np.float64)
+    means = np.stack([samples[0][samples[1] == name].mean(axis=0) for name in model.classes_])
+    assert np.allclose(model.centroids_, means, atol=1e-5)
+    expected = ((X[:, None] - means) ** 2).sum(axis=2)
+    assert np.allclose(-model.decision_function(X), expected, rtol=1e-4)
+
+
+def test_strangers_are_rejected(samples, queries):
+    model = IVoroClassifier("iVoro-W").fit(*samples)
+    assert model.calibrated_
+    far = queries[0] + 30 * np.sign(np.arange(6) - 2.5)
+    assert model.reject(far).all()
+    assert model.reject(queries[0], share=0.01).mean() < 0.2
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        model.reject(far, share=2)
+    small = IVoroClassifier("iVoro").fit(samples[0][:2], samples[1][:2])
+    assert not small.calibrated_
+    assert small.predict_proba(far[:1]).tolist() == [[1.0]]
+    with pytest.raises(ValueError, match="too small"):
+        small.reject(far)
+
+
+def test_uncertainty_is_the_disagreement_of_views(samples):
+    X, y = samples
+    turned = np.stack([X, X + 1, X + 2, X + 3], axis=1)
+    model = IVoroClassifier("iVoro-AI").fit(turned, y)
+    same = model.uncertainty(turned)
+    turned[0, 2] += 3
+    assert model.uncertainty(turned)[0] > same[0]
+    assert np.array_equal(model.uncertainty(turned)[1:], same[1:])
+    assert not IVoroClassifier("iVoro").fit(X, y).uncertainty(X).any()
+
+
+def test_settings_are_given_or_chosen(samples):
+    given = IVoroClassifier("iVoro-N", exponent=0.3, scale=2.0).fit(*samples)
+    assert given.settings_["transform"] == {"lambda": 0.3, "scale": 2.0, "shift": 0.0}
+    assert given.choices_ == []
+    chosen = IVoroClassifier("iVoro-NW").fit(*samples)
+    assert [choice["setting"] for choice in chosen.choices_] == ["lambda", "ridge", "shift"]
+    assert sum(line["bytes"] for line in chosen.audit()) == chosen.model_.bytes
+
+
+@pytest.mark.parametrize(("settings", "sentence"), [
+    ({"variant": "iVoro-WN"}, "letters in this order"),
+    ({"ridge": -1.0}, "ridge = -1: must be finite and not negative"),
+    ({"ridge": "much"}, "ridge = much: expected a number"),
+    ({"pairs": "some"}, "pairs = some: write matched or all"),
+    ({"lift": 0}, "lift = 0"),
+    ({"seed": -1}, "seed = -1: expected a whole number that is not negative"),
+    ({"layer_weights": (1.0,)}, "expected two numbers"),
+    ({"threads": 0}, "threads = 0: expected a positive number"),
+])
+def test_settings_out_of_range(settings, sentence, samples):
+    with pytest.raises(ValueError, match=sentence):
+        IVoroClassifier(**settings).fit(*samples)
+
+
+def test_more_classes_than_labels_fit_in_a_byte():
+    X, y = np.arange(600, dtype=np.float32)[:, None], np.arange(600)
+    model = IVoroClassifier("iVoro").fit(X, y)
+    assert np.array_equal(model.predict(X), y)
+
+
+def test_seeds_of_blobs_differ():
+    assert not np.array_equal(blobs(seed=0)[0], blobs(seed=1)[0])

@@ -1,0 +1,125 @@
+"""Threads, processes and the interpreter's lock."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from conftest import blobs
+from ivoro import IVoroClassifier, thread_count
+
+
+def counted(**variables):
+    names = ("RAYON_NUM_THREADS", "OMP_NUM_THREADS")
+    environment = {name: text for name, text in os.environ.items() if name not in names}
+    done = subprocess.run(
+        [sys.executable, "-c", "import ivoro; print(ivoro.thread_count())"],
+        env=environment | variables, check=True, capture_output=True, text=True)
+    return int(done.stdout)
+
+
+def test_variables_bound_the_threads():
+    assert counted(OMP_NUM_THREADS="3") == 3
+    assert counted(OMP_NUM_THREADS="5,2") == 5
+    assert counted(RAYON_NUM_THREADS="2", OMP_NUM_THREADS="3") == 2
+    assert counted(OMP_NUM_THREADS="many") == counted() >= 1
+
+
+def test_the_argument_comes_first(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert (thread_count(), thread_count(7)) == (3, 7)
+    assert thread_count(-1) >= 1
+    for wrong in (0, -2):
+        with pytest.raises(ValueError, match=f"threads = {wrong}"):
+            thread_count(wrong)
+
+
+def own_threads():
+    names = (open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task"))
+    return sum(name.startswith("ivoro-") for name in names)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="counts threads through /proc")
+def test_a_call_starts_as_many_threads_as_it_may():
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import time\n"
+        "from test_threads import IVoroClassifier, blobs, own_threads\n"
+        "IVoroClassifier('iVoro', threads=11).fit(*blobs())\n"
+        "while own_threads() < 11: time.sleep(0.01)\n"
+        "print(own_threads())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, os.path.dirname(__file__)], check=True,
+                          capture_output=True, text=True, timeout=60)
+    assert done.stdout == "11\n"
+
+
+@pytest.mark.parametrize("variant", ["iVoro-NW", "iVoro-NDR"])
+def test_threads_do_not_change_the_result(variant):
+    X, y = blobs(samples=200)
+    one, four = (IVoroClassifier(variant, threads=count).fit(X, y) for count in (1, 4))
+    assert one.model_ == four.model_
+    assert np.array_equal(one.decision_function(X), four.decision_function(X))
+
+
+def test_other_threads_go_on_meanwhile():
+    X = np.random.default_rng(0).random((20_000, 256), dtype=np.float32)
+    y = np.arange(len(X)) % 100
+    inside, turns = threading.Event(), 0
+
+    def work():
+        inside.set()
+        IVoroClassifier("iVoro-W", ridge=1.0, threads=1).fit(X, y)
+        inside.clear()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    inside.wait()
+    while inside.is_set():
+        turns += 1
+    worker.join()
+    # with the lock held, this thread would have had a turn or two
+    assert turns > 1000
+
+
+def test_many_threads_ask_while_one_teaches():
+    X, y = blobs(classes=6)
+    known = np.isin(y, ["ape", "bee"])
+    model = IVoroClassifier("iVoro").fit(X[known], y[known])
+    wrong = []
+
+    def ask():
+        for _ in range(50):
+            answers = model.model_.distances([X], 2)
+            if not np.isfinite(answers).all() or answers.shape[1] < 2:
+                wrong.append(answers)
+
+    workers = [threading.Thread(target=ask) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for name in ("cat", "dog", "eel", "fox"):
+        model.partial_fit(X[y == name], y[y == name])
+    for worker in workers:
+        worker.join()
+    assert not wrong
+    assert model.score(X, y) == 1.0
+
+
+def answered(model, X, pipe):
+    pipe.send(model.predict(X).tolist())
+
+
+def test_a_forked_process_can_ask():
+    X, y = blobs()
+    model = IVoroClassifier("iVoro").fit(X, y)
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    child = context.Process(target=answered, args=(model, X, there))
+    child.start()
+    assert here.poll(60), "the child process hangs"
+    assert here.recv() == y.tolist()
+    child.join()
