@@ -3,6 +3,7 @@
 pub mod atomic;
 pub mod audit;
 pub mod calibration;
+pub mod curves;
 pub mod diagram;
 pub mod error;
 pub mod features;
@@ -17,6 +18,7 @@ pub mod matrix;
 pub mod metrics;
 pub mod model;
 pub mod peers;
+pub mod picture;
 pub mod protocol;
 mod random;
 pub mod record;

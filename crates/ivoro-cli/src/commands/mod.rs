@@ -1,7 +1,9 @@
 //! One verb a file.
 
+mod figure;
 mod model;
 mod predict;
+mod report;
 mod run;
 mod variants;
 
@@ -15,6 +17,8 @@ use crate::output;
 pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(arguments) => run::run(&arguments.with_defaults()),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Figure(command) => figure::figure(&command),
         Command::Variants => variants::variants(),
         Command::Learn(arguments) => model::learn(&arguments),
         Command::Predict(arguments) => predict::predict(&arguments),

@@ -152,6 +152,7 @@ fn one(
         choices: learner.choices().to_vec(),
         summary: Summary::of(&phases),
         phases,
+        ..MethodRecord::default()
     })
 }
 
@@ -243,15 +244,17 @@ fn data(arguments: &RunArguments) -> Result<(Split, String, String), Failure> {
 }
 
 fn orders(arguments: &RunArguments, split: &Split) -> Result<Vec<ClassOrder>, Failure> {
-    let order = |text: &String| -> Result<ClassOrder, Failure> {
-        let parsed = text.parse::<ClassOrder>();
-        if parsed.is_err() && Path::new(text).is_file() {
-            let list = fs_err::read_to_string(text)?;
-            return Ok(ClassOrder::from_list_text(&list, split.train.classes())?);
-        }
-        Ok(parsed?)
-    };
-    arguments.order.iter().map(order).collect()
+    arguments.order.iter().map(|text| parse_order(text, split)).collect()
+}
+
+/// A class order by its name, or out of a file.
+pub(crate) fn parse_order(text: &str, split: &Split) -> Result<ClassOrder, Failure> {
+    let parsed = text.parse::<ClassOrder>();
+    if parsed.is_err() && Path::new(text).is_file() {
+        let list = fs_err::read_to_string(text)?;
+        return Ok(ClassOrder::from_list_text(&list, split.train.classes())?);
+    }
+    Ok(parsed?)
 }
 
 fn begin(
@@ -266,6 +269,8 @@ fn begin(
         version: VERSION,
         program: env!("CARGO_PKG_VERSION").to_owned(),
         features: name.to_owned(),
+        data_set: arguments.data_set.clone(),
+        network: arguments.network.clone(),
         split: origin.to_owned(),
         protocol: stream.protocol().to_string(),
         phases: stream.protocol().sizes().to_vec(),
@@ -277,7 +282,7 @@ fn begin(
             "peers": peer_settings(arguments),
             "data": fingerprint(stream),
         }),
-        methods: Vec::new(),
+        ..RunRecord::default()
     }
 }
 

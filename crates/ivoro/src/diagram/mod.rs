@@ -2,10 +2,12 @@
 
 mod bisector;
 mod cluster;
+mod plane;
 mod power;
 
 pub use bisector::Bisector;
 pub use cluster::ClusterDiagram;
 pub(crate) use cluster::{add_influence, add_matrix};
+pub use plane::{Point, Rectangle, area, plane_cells};
 pub(crate) use power::squared_length;
 pub use power::{Nearest, PowerDiagram};

@@ -7,6 +7,7 @@ mod answer;
 mod cells;
 mod change;
 mod learn;
+mod pictures;
 mod points;
 mod settings;
 mod variant;

@@ -7,6 +7,7 @@ mod diagrams;
 mod exact;
 mod forgetting;
 mod merging;
+mod plane;
 mod refused;
 mod runs;
 mod saved;
