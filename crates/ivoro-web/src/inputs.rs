@@ -80,10 +80,11 @@ impl FileKind {
     pub fn of(name: &str) -> Option<Self> {
         let plain = name.strip_suffix(".gz").unwrap_or(name);
         let base = plain.rsplit(['/', '\\']).next().unwrap_or(plain);
-        match base.strip_suffix(".json")? {
-            stem if stem.ends_with(".scene") => Some(Self::Scene),
-            stem if stem.ends_with(".tsne") => Some(Self::Embedding),
-            stem if stem == "run" || stem.starts_with("run-") => Some(Self::Record),
+        let stem = base.strip_suffix(".json")?;
+        match stem.rsplit_once('.') {
+            Some((_, "scene")) => Some(Self::Scene),
+            Some((_, "tsne")) => Some(Self::Embedding),
+            _ if stem == "run" || stem.starts_with("run-") => Some(Self::Record),
             _ => None,
         }
     }

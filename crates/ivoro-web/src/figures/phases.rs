@@ -91,7 +91,7 @@ fn one(group: &Group<'_>, panel: &Panel<'_, '_>, drawn: Drawn) -> Shown {
     let figure = Chart {
         name: &format!("{}-{}", drawn.word(), title),
         title: &title,
-        x: Axis::new("classes known", Scale::over(known)),
+        x: Axis::new("classes known", ends(&known)),
         y: Axis::new(unit, Scale::within(values, -100.0, 100.0)),
         series,
         marks: true,
@@ -106,6 +106,14 @@ fn one(group: &Group<'_>, panel: &Panel<'_, '_>, drawn: Drawn) -> Shown {
         Drawn::Forgetting => "Average forgetting after each phase, as PASS defines it.",
     };
     Shown::new(figure.draw(), format!("{what}{over}"))
+}
+
+/// An axis from the first to the last phase, with a tick at each.
+fn ends(known: &[f64]) -> Scale {
+    let (low, high) = (known.first().copied().unwrap_or(0.0), known.last().copied().unwrap_or(1.0));
+    let room = 0.03 * (high - low).max(1.0);
+    let ticks = known.iter().map(|&classes| (classes, format!("{classes:.0}"))).collect();
+    Scale::fixed(low - room, high + room, ticks)
 }
 
 /// Methods first, then variants by family; no panel has more lines than names have room.
@@ -123,15 +131,15 @@ fn panels<'g, 'a>(group: &'g Group<'a>) -> Vec<Panel<'g, 'a>> {
         Some(_) => own.chain(others(false)).collect(),
         None => Vec::new(),
     };
-    let mut panels = chunked("methods that keep no sample", methods);
-    panels.extend(chunked("methods that keep samples", kept));
+    let mut panels = chunked("methods that keep no sample", &methods);
+    panels.extend(chunked("methods that keep samples", &kept));
     for (title, rows) in families(group) {
-        panels.extend(chunked(title, rows));
+        panels.extend(chunked(title, &rows));
     }
     panels
 }
 
-fn chunked<'g, 'a>(title: &str, rows: Vec<&'g Row<'a>>) -> Vec<Panel<'g, 'a>> {
+fn chunked<'g, 'a>(title: &str, rows: &[&'g Row<'a>]) -> Vec<Panel<'g, 'a>> {
     let parts = rows.len().div_ceil(MOST_LINES - 1).max(1);
     let size = rows.len().div_ceil(parts).max(1);
     let name = |at: usize| match parts {

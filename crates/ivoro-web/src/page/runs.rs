@@ -45,9 +45,8 @@ fn record(run: usize, found: &Found<RunRecord>) -> Markup {
 }
 
 fn line(run: usize, at: usize, method: &MethodRecord, most: usize) -> Markup {
-    let number = |value: f64, digits: usize| match value.is_finite() {
-        true => format!("{value:.digits$}"),
-        false => "–".to_owned(),
+    let number = |value: f64, digits: usize| {
+        if value.is_finite() { format!("{value:.digits$}") } else { "–".to_owned() }
     };
     let last = method.phases.last();
     let calibration = last.and_then(|phase| phase.calibration_error);

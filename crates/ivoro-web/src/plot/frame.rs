@@ -37,9 +37,12 @@ impl Frame {
         let names = x.scale.ticks();
         let right = WIDTH - margin.max(12.0);
         let room = (right - left) / names.len().max(1) as f64;
-        let turned = names.iter().any(|(_, name)| width(name, SIZE) > room.max(14.0) - 4.0);
+        // numbers that do not fit are left out; names have no neighbours to be guessed from
+        let numeric = names.iter().all(|(_, name)| name.parse::<f64>().is_ok());
+        let wide = |(_, name): &(f64, String)| width(name, SIZE) > room.max(14.0) - 4.0;
+        let turned = !numeric && names.iter().any(wide);
         let lines = text::wrapped(&y.label, SIZE, WIDTH - 8.0).len() as f64;
-        let top = top + 15.0 * lines + 5.0;
+        let top = top + 15.0 * lines + 7.0;
         Self { left, right, top, bottom: top + height, x, y, turned }
     }
 
@@ -89,7 +92,7 @@ impl Frame {
         let lines = text::wrapped(&self.x.label, SIZE, WIDTH - 16.0);
         let middle = |line: &str| {
             let half = width(line, SIZE) / 2.0;
-            ((self.left + self.right) / 2.0).clamp(half + 4.0, WIDTH - half - 4.0)
+            f64::midpoint(self.left, self.right).clamp(half + 4.0, WIDTH - half - 4.0)
         };
         for (at, line) in lines.iter().enumerate() {
             canvas.text((middle(line), below + 16.0 + 15.0 * at as f64), Anchor::Middle, line);
@@ -130,10 +133,9 @@ impl Frame {
                 continue;
             }
             let end = middle + half + 5.0;
-            if row == ends.len() {
-                ends.push(end)
-            } else {
-                ends[row] = end
+            match ends.get_mut(row) {
+                Some(taken) => *taken = end,
+                None => ends.push(end),
             }
             let y = self.bottom + 17.0 + 15.0 * row as f64;
             let pen = Pen::new("currentColor", 1.0).faint(0.4);

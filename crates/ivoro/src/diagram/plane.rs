@@ -22,10 +22,9 @@ impl Rectangle {
         let mut found: Option<Self> = None;
         for point in points.into_iter().filter(|point| point.iter().all(|c| c.is_finite())) {
             let rectangle = found.get_or_insert(Self { low: point, high: point });
-            for axis in 0..2 {
-                rectangle.low[axis] = rectangle.low[axis].min(point[axis]);
-                rectangle.high[axis] = rectangle.high[axis].max(point[axis]);
-            }
+            let ([x, y], [low_x, low_y], [high_x, high_y]) = (point, rectangle.low, rectangle.high);
+            rectangle.low = [low_x.min(x), low_y.min(y)];
+            rectangle.high = [high_x.max(x), high_y.max(y)];
         }
         found.map(|rectangle| {
             let side = (0..2).map(|axis| rectangle.high[axis] - rectangle.low[axis]);
