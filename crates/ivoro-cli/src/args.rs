@@ -10,6 +10,9 @@ use ivoro::input::ReadOptions;
 use ivoro::tune::Given;
 use ivoro::{ModelOptions, Variant};
 
+pub(crate) use crate::args_figures::{
+    FigureArguments, FigureCommand, ReportArguments, SceneArguments, TsneArguments,
+};
 use crate::image_args::{DemoArguments, ExtractArguments, PipelineArguments, TrainArguments};
 
 /// Teach a running classifier new classes, from their features alone.
@@ -37,6 +40,11 @@ pub(crate) enum Command {
     Train(Box<TrainArguments>),
     /// Compute the features of a data set of images with a frozen network.
     Extract(Box<ExtractArguments>),
+    /// Show records as one page with tables and figures.
+    Report(ReportArguments),
+    /// Compute what a picture of the report is drawn from.
+    #[command(subcommand)]
+    Figure(Box<FigureCommand>),
     /// Explain the letters of the variants.
     Variants,
     /// Teach a model new classes as one phase; begins the model if there is none.
@@ -245,6 +253,14 @@ pub(crate) struct RunArguments {
     /// Methods to compare with: all, or ncm,ncm-cosine,slda,fecam,ranpac,joint.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', num_args = 0..=1, default_missing_value = "all", require_equals = false)]
     pub(crate) peers: Option<Vec<String>>,
+
+    /// Name of the data set for the record, as CIFAR-100; the report compares by it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) data_set: Option<String>,
+
+    /// What tells this network from others on the same data set, for the record.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) network_name: Option<String>,
 
     /// Random features of the peer ranpac. Default: 10000; 2000 for the embedded set.
     #[arg(long, value_name = "DIM")]

@@ -1,6 +1,7 @@
 //! The program `ivoro`: exemplar-free class-incremental learning on the command line.
 
 mod args;
+mod args_figures;
 mod commands;
 mod failure;
 mod image_args;

@@ -115,6 +115,7 @@ impl Method {
             choices: learner.choices().to_vec(),
             summary: Summary::of(&phases),
             phases,
+            ..MethodRecord::default()
         }
     }
 }
@@ -164,7 +165,7 @@ pub fn begin(
             "peers": peers,
             "data": fingerprint(stream),
         }),
-        methods: Vec::new(),
+        ..RunRecord::default()
     }
 }
 

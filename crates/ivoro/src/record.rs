@@ -1,6 +1,6 @@
 //! What a run leaves behind: versioned JSON with all that a report may need.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::metrics;
 use crate::tune::Choice;
@@ -9,7 +9,7 @@ use crate::tune::Choice;
 pub const VERSION: u32 = 1;
 
 /// One comparison: one data set, protocol and class order, several methods.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Version of this format.
     pub version: u32,
@@ -17,6 +17,15 @@ pub struct RunRecord {
     pub program: String,
     /// Name of the features file.
     pub features: String,
+    /// Name of the data set, as in `CIFAR-100`, where it was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_set: Option<String>,
+    /// What tells networks on one data set apart, where it was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// Whether test samples chose settings, as some papers did; never so by default.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tuned_on_test: bool,
     /// Where training and test samples came from.
     pub split: String,
     /// The protocol, as text.
@@ -34,7 +43,7 @@ pub struct RunRecord {
 }
 
 /// One method's way through the phases.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MethodRecord {
     /// The name it was asked for under.
     pub name: String,
@@ -42,6 +51,9 @@ pub struct MethodRecord {
     pub kind: Kind,
     /// Whether it keeps no sample of an earlier phase.
     pub exemplar_free: bool,
+    /// Samples kept of each class, where a method keeps a fixed number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exemplars: Option<usize>,
     /// Settings in use.
     pub settings: serde_json::Value,
     /// How settings were chosen on the base phase.
@@ -53,13 +65,16 @@ pub struct MethodRecord {
 }
 
 /// What kind of method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A variant of iVoro.
+    #[default]
     Variant,
-    /// A method to compare with.
+    /// A method to compare with, on the same frozen features.
     Peer,
+    /// A method to compare with that trains the network in every phase.
+    Baseline,
 }
 
 /// One phase learned and tested. Accuracies are in percent.
@@ -70,8 +85,10 @@ pub struct PhaseOutcome {
     /// Classes known after it.
     pub classes: usize,
     /// Accuracy on the test samples of all classes known.
+    #[serde(default = "nan", deserialize_with = "number")]
     pub accuracy: f64,
     /// Accuracy on the classes of each phase so far: a row of the accuracy matrix.
+    #[serde(deserialize_with = "numbers")]
     pub accuracy_by_phase: Vec<f64>,
     /// Accuracy on the classes of earlier phases.
     pub accuracy_old: Option<f64>,
@@ -87,9 +104,23 @@ pub struct PhaseOutcome {
     pub log_loss: Option<f64>,
     /// Area under the ROC of telling classes that have not arrived yet from known ones.
     pub rejection_auroc: Option<f64>,
+    /// The bins behind the calibration error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reliability: Vec<ReliabilityBin>,
+    /// [coverage, share of wrong answers], 0 to 1, where the least sure answers are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub risk_coverage: Vec<[f64; 2]>,
+    /// [share of known queries rejected, share of unknown ones rejected], 0 to 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejection_roc: Vec<[f64; 2]>,
+    /// Accuracy where several images of one class are one query: another task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<BurstOutcome>,
     /// Seconds to learn the phase, choosing of settings included in phase 0.
+    #[serde(default = "nan", deserialize_with = "number")]
     pub learn_seconds: f64,
     /// Seconds to judge all test samples.
+    #[serde(default = "nan", deserialize_with = "number")]
     pub predict_seconds: f64,
     /// Bytes kept after the phase.
     pub bytes: usize,
@@ -104,24 +135,58 @@ pub struct ClassOutcome {
     pub correct: usize,
     /// Mean HV of its samples.
     pub uncertainty: Option<f64>,
+    /// 5, 25, 50, 75 and 95 % quantiles of the HV of its samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hv: Option<[f64; 5]>,
+}
+
+/// Answers of about the same confidence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReliabilityBin {
+    /// How many.
+    pub count: usize,
+    /// Their mean confidence, 0 to 1.
+    pub confidence: f64,
+    /// The share of right ones, 0 to 1.
+    pub accuracy: f64,
+}
+
+/// Several different test images of one class taken as one query.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BurstOutcome {
+    /// Images in a burst.
+    pub size: usize,
+    /// Bursts tested.
+    pub queries: usize,
+    /// Accuracy in percent where distances are added.
+    pub sum: f64,
+    /// Accuracy in percent where each image votes.
+    pub vote: f64,
 }
 
 /// The numbers of the table, accuracies in percent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Average incremental accuracy.
+    #[serde(default = "nan", deserialize_with = "number")]
     pub average: f64,
     /// Accuracy after the last phase.
+    #[serde(default = "nan", deserialize_with = "number")]
     pub last: f64,
     /// Average forgetting at the end, as PASS defines it.
+    #[serde(default = "nan", deserialize_with = "number")]
     pub forgetting_pass: f64,
     /// Average forgetting at the end, as PyCIL defines it.
+    #[serde(default = "nan", deserialize_with = "number")]
     pub forgetting_pycil: f64,
     /// Backward transfer.
+    #[serde(default = "nan", deserialize_with = "number")]
     pub backward_transfer: f64,
     /// Bytes kept at the end per class.
+    #[serde(default = "nan", deserialize_with = "number")]
     pub bytes_per_class: f64,
     /// Seconds of all phases, learning and judging.
+    #[serde(default = "nan", deserialize_with = "number")]
     pub seconds: f64,
 }
 
@@ -141,5 +206,46 @@ impl Summary {
             bytes_per_class: last.bytes as f64 / last.classes.max(1) as f64,
             seconds: phases.iter().map(|phase| phase.learn_seconds + phase.predict_seconds).sum(),
         }
+    }
+}
+
+fn nan() -> f64 {
+    f64::NAN
+}
+
+/// JSON has no NaN; it is written as `null` and comes back as what it was.
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
+}
+
+fn numbers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+    let numbers: Vec<Option<f64>> = Deserialize::deserialize(from)?;
+    Ok(numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_none_survives_the_file() {
+        let phase = PhaseOutcome {
+            accuracy: f64::NAN,
+            accuracy_by_phase: vec![1.5, f64::NAN],
+            ..PhaseOutcome::default()
+        };
+        let text = serde_json::to_string(&phase).unwrap();
+        assert!(text.contains("\"accuracy\":null"), "{text}");
+        let back: PhaseOutcome = serde_json::from_str(&text).unwrap();
+        assert!(back.accuracy.is_nan() && back.accuracy_by_phase[1].is_nan());
+        assert_eq!(back.accuracy_by_phase[0], 1.5);
+    }
+
+    #[test]
+    fn records_without_the_optional_fields_are_read_and_written_as_before() {
+        let text = r#"{"version":1,"program":"0.1.0","features":"a","split":"s","protocol":"1","phases":[1],"order":"identity","classes":["x"],"options":null,"methods":[]}"#;
+        let record: RunRecord = serde_json::from_str(text).unwrap();
+        assert_eq!((record.data_set.as_ref(), record.tuned_on_test), (None, false));
+        assert_eq!(serde_json::to_string(&record).unwrap(), text);
     }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::calibration::softmin;
+use crate::curves;
 use crate::error::{Error, Result};
 use crate::features::{Features, Split};
 use crate::head::least;
 use crate::learner::{Judgement, Learner};
 use crate::metrics;
 use crate::protocol::{ClassOrder, Protocol};
-use crate::record::{ClassOutcome, PhaseOutcome};
+use crate::record::{ClassOutcome, PhaseOutcome, ReliabilityBin};
 
 /// Bins of the calibration error.
 const BINS: usize = 15;
@@ -153,7 +154,8 @@ fn assess(judgement: &Judgement, labels: &[u32], phases: &[Range<usize>]) -> Pha
         });
         (all > 0).then(|| 100.0 * right as f64 / all as f64)
     };
-    let (calibration_error, log_loss) = reliability(judgement, &rows, &truth, &predicted);
+    let trust = Trust::of(judgement, &rows, &truth, &predicted);
+    let (rejection_auroc, rejection_roc) = rejection(judgement, labels, seen);
     PhaseOutcome {
         phase: phases.len() - 1,
         classes: seen,
@@ -166,9 +168,13 @@ fn assess(judgement: &Judgement, labels: &[u32], phases: &[Range<usize>]) -> Pha
         accuracy_new: share(&|label| label >= old),
         by_class: by_class(judgement, &rows, &truth, &predicted, seen),
         confusion: confusion(&truth, &predicted, seen),
-        calibration_error,
-        log_loss,
-        rejection_auroc: rejection(judgement, labels, seen),
+        calibration_error: trust.calibration_error,
+        log_loss: trust.log_loss,
+        rejection_auroc,
+        reliability: trust.bins,
+        risk_coverage: trust.risk_coverage,
+        rejection_roc,
+        burst: curves::bursts(&judgement.distances, &rows, &truth),
         ..PhaseOutcome::default()
     }
 }
@@ -181,17 +187,18 @@ fn by_class(
     seen: usize,
 ) -> Vec<ClassOutcome> {
     let mut classes = vec![ClassOutcome::default(); seen];
+    let mut views: Vec<Vec<f64>> = vec![Vec::new(); seen];
     for ((&row, &label), &found) in rows.iter().zip(truth).zip(predicted) {
         let class = &mut classes[label];
         class.tested += 1;
         class.correct += usize::from(label == found);
         if let Some(uncertainty) = &judgement.uncertainty {
-            *class.uncertainty.get_or_insert(0.0) += uncertainty[row];
+            views[label].push(uncertainty[row]);
         }
     }
-    for class in &mut classes {
-        let tested = class.tested.max(1) as f64;
-        class.uncertainty = class.uncertainty.map(|sum| sum / tested);
+    for (class, values) in classes.iter_mut().zip(views) {
+        class.uncertainty = (!values.is_empty()).then(|| metrics::average(&values));
+        class.hv = curves::five_numbers(&values).map(|five| five.map(curves::rounded));
     }
     classes
 }
@@ -204,29 +211,40 @@ fn confusion(truth: &[usize], predicted: &[usize], seen: usize) -> Vec<[usize; 3
     pairs.map(|(at, count)| [at / seen, at % seen, count]).collect()
 }
 
-fn reliability(
-    judgement: &Judgement,
-    rows: &[usize],
-    truth: &[usize],
-    predicted: &[usize],
-) -> (Option<f64>, Option<f64>) {
-    let Some(temperature) = judgement.temperature else { return (None, None) };
-    let (mut confidence, mut loss) = (Vec::with_capacity(rows.len()), 0f64);
-    for ((&row, &label), &found) in rows.iter().zip(truth).zip(predicted) {
-        let probabilities = softmin(judgement.distances.row(row), temperature);
-        confidence.push(probabilities[found]);
-        loss -= probabilities[label].max(1e-12).ln();
-    }
-    let correct: Vec<bool> = truth.iter().zip(predicted).map(|(a, b)| a == b).collect();
-    let error = metrics::calibration_error(&confidence, &correct, BINS);
-    (Some(error), Some(loss / rows.len().max(1) as f64))
+/// How far the probabilities of a phase can be trusted; nothing without a temperature.
+#[derive(Default)]
+struct Trust {
+    calibration_error: Option<f64>,
+    log_loss: Option<f64>,
+    bins: Vec<ReliabilityBin>,
+    risk_coverage: Vec<[f64; 2]>,
 }
 
-fn rejection(judgement: &Judgement, labels: &[u32], seen: usize) -> Option<f64> {
-    let strangeness = judgement.strangeness.as_ref()?;
+impl Trust {
+    fn of(judgement: &Judgement, rows: &[usize], truth: &[usize], predicted: &[usize]) -> Self {
+        let Some(temperature) = judgement.temperature else { return Self::default() };
+        let (mut confidence, mut loss) = (Vec::with_capacity(rows.len()), 0f64);
+        for ((&row, &label), &found) in rows.iter().zip(truth).zip(predicted) {
+            let probabilities = softmin(judgement.distances.row(row), temperature);
+            confidence.push(probabilities[found]);
+            loss -= probabilities[label].max(1e-12).ln();
+        }
+        let correct: Vec<bool> = truth.iter().zip(predicted).map(|(a, b)| a == b).collect();
+        Self {
+            calibration_error: Some(metrics::calibration_error(&confidence, &correct, BINS)),
+            log_loss: Some(loss / rows.len().max(1) as f64),
+            bins: curves::reliability(&confidence, &correct, BINS),
+            risk_coverage: curves::risk_coverage(&confidence, &correct),
+        }
+    }
+}
+
+fn rejection(judgement: &Judgement, labels: &[u32], seen: usize) -> (Option<f64>, Vec<[f64; 2]>) {
+    let Some(strangeness) = &judgement.strangeness else { return (None, Vec::new()) };
     let of = |wanted: &dyn Fn(usize) -> bool| -> Vec<f64> {
         let rows = labels.iter().zip(strangeness);
         rows.filter(|(label, _)| wanted(**label as usize)).map(|(_, &score)| score).collect()
     };
-    metrics::area_under_roc(&of(&|label| label < seen), &of(&|label| label >= seen))
+    let (known, unknown) = (of(&|label| label < seen), of(&|label| label >= seen));
+    (metrics::area_under_roc(&known, &unknown), curves::rejection_roc(&known, &unknown))
 }

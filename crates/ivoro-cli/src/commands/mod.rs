@@ -2,8 +2,10 @@
 
 mod demo;
 mod extract;
+mod figure;
 mod model;
 mod predict;
+mod report;
 mod run;
 mod source;
 mod train;
@@ -22,6 +24,8 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Train(arguments) => train::train(&arguments),
         Command::Extract(arguments) => extract::extract_features(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Figure(command) => figure::figure(&command),
         Command::Variants => variants::variants(),
         Command::Learn(arguments) => model::learn(&arguments),
         Command::Predict(arguments) => predict::predict(&arguments),

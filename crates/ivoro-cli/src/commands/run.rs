@@ -39,6 +39,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         let provenance = Provenance { features: found.name.clone(), split: found.origin.clone() };
         let (options, peers) = (arguments.settings.options(), peer_settings(arguments));
         let mut record = comparison::begin(&stream, order, &provenance, &options, &peers);
+        record.data_set.clone_from(&arguments.data_set);
+        record.network.clone_from(&arguments.network_name);
         let path = record_path(arguments, orders.len(), order);
         let finished = path.as_deref().map_or(Vec::new(), |path| finished(path, &record));
         let bar = progress::bar(methods.len() * protocol.sizes().len());

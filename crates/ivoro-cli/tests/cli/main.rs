@@ -5,5 +5,6 @@ mod errors;
 mod harness;
 mod models;
 mod processes;
+mod report;
 mod run;
 mod text;

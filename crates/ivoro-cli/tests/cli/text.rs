@@ -30,7 +30,10 @@ fn without_a_command_the_help_is_printed() {
     let place = Place::new();
     let done = place.ivoro("");
     assert_eq!(done.code, Some(2));
-    for command in ["run", "learn", "predict", "update", "forget", "merge", "inspect", "audit"] {
+    for command in [
+        "run", "report", "figure", "learn", "predict", "update", "forget", "merge", "inspect",
+        "audit",
+    ] {
         assert!(done.err.contains(&format!("\n  {command} ")), "{command}");
         let help = place.ivoro(&format!("{command} --help")).good();
         assert!(help.contains("Usage: ivoro"), "{command}");

@@ -44,6 +44,39 @@ impl ClusterDiagram {
         }
         Ok(total.unwrap_or_default())
     }
+
+    /// The cells where all layers see one and the same point: a power diagram, because
+    /// Σ w_l ‖z − c⁽ˡ⁾‖² = W ‖z − m‖² + W s with m the weighted mean of a class's centres and s their
+    /// weighted variance. So the centre is m and ν = Σ w_l ν_l / W − s. `None` unless γ = 1, the
+    /// layers have one dimension and the weights a positive sum W.
+    pub fn of_one_point(&self) -> Option<PowerDiagram> {
+        let first = self.layers[0].centres();
+        let total: f64 = self.weights.iter().map(|&weight| f64::from(weight)).sum();
+        let alike = |layer: &PowerDiagram| {
+            (layer.centres().rows(), layer.centres().cols()) == (first.rows(), first.cols())
+        };
+        if self.gamma != 1.0 || total <= 0.0 || !self.layers.iter().all(alike) {
+            return None;
+        }
+        let mut centres = Matrix::zeros(first.rows(), first.cols());
+        let mut weights = vec![0f32; first.rows()];
+        for (class, power) in weights.iter_mut().enumerate() {
+            let mut mean = vec![0f64; first.cols()];
+            let mut square = 0f64;
+            for (layer, &weight) in self.layers.iter().zip(&self.weights) {
+                let share = f64::from(weight) / total;
+                for (sum, &value) in mean.iter_mut().zip(layer.centres().row(class)) {
+                    *sum += share * f64::from(value);
+                    square += share * f64::from(value).powi(2);
+                }
+                square -= share * f64::from(layer.weights()[class]);
+            }
+            *power = (mean.iter().map(|value| value * value).sum::<f64>() - square) as f32;
+            let row = centres.row_mut(class).iter_mut();
+            row.zip(&mean).for_each(|(out, &value)| *out = value as f32);
+        }
+        PowerDiagram::new(centres, weights).ok()
+    }
 }
 
 /// Adds sign(γ) · w · d^γ of one layer to the sum of the layers.

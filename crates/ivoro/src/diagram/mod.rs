@@ -3,11 +3,13 @@
 mod bisector;
 mod cluster;
 mod index;
+mod plane;
 mod power;
 
 pub use bisector::Bisector;
 pub use cluster::ClusterDiagram;
 pub(crate) use cluster::{add_influence, add_matrix};
 pub use index::Index;
+pub use plane::{Point, Rectangle, area, plane_cells};
 pub(crate) use power::squared_length;
 pub use power::{Nearest, PowerDiagram};

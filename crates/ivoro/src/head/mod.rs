@@ -10,6 +10,7 @@ mod change;
 mod indexed;
 mod learn;
 mod measure;
+mod pictures;
 mod points;
 mod settings;
 mod variant;

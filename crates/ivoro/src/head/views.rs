@@ -1,5 +1,3 @@
-use std::ops::Range;
-
 use crate::diagram::add_matrix;
 use crate::error::Result;
 use crate::head::cells::{Cells, PairDistances, least};
@@ -68,10 +66,10 @@ impl Ballots {
     }
 
     /// Some rows together: all their votes count, summed distances decide among equal votes.
-    pub(crate) fn join(&self, rows: Range<usize>) -> Matrix {
+    pub(crate) fn join(&self, rows: &[usize]) -> Matrix {
         let sum = |matrix: &Matrix| {
             let mut sum = Matrix::zeros(1, matrix.cols());
-            rows.clone().for_each(|row| add_row(sum.row_mut(0), matrix.row(row)));
+            rows.iter().for_each(|&row| add_row(sum.row_mut(0), matrix.row(row)));
             sum
         };
         let (mut joined, votes) = (sum(&self.means), sum(&self.votes));

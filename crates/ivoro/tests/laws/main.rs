@@ -8,6 +8,7 @@ mod exact;
 mod forgetting;
 mod index;
 mod merging;
+mod plane;
 mod refused;
 mod runs;
 mod saved;

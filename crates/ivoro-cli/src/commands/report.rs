@@ -1,0 +1,85 @@
+use std::path::{Path, PathBuf};
+
+use ivoro::atomic::write_atomically;
+use ivoro_web::{Figure, FileKind, Inputs, Report};
+use rayon::prelude::*;
+
+use crate::args::ReportArguments;
+use crate::failure::Failure;
+use crate::{output, progress};
+
+/// Pixels to a unit of a figure: sharp on screens and on paper.
+const PIXELS: f64 = 2.0;
+/// How deep folders may lie in each other; a link that leads back ends there.
+const DEPTH: usize = 16;
+
+/// Writes the report of all records below a folder.
+pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
+    let spinner = progress::spinner("reading records");
+    let mut inputs = Inputs::default();
+    for path in records(&arguments.runs)? {
+        let name = path.strip_prefix(&arguments.runs).unwrap_or(&path);
+        inputs.add(&name.to_string_lossy(), &fs_err::read(&path)?);
+    }
+    spinner.set_message("drawing");
+    let report = ivoro_web::build(&inputs);
+    write(&arguments.out, &report)?;
+    spinner.finish_and_clear();
+    for problem in &inputs.problems {
+        anstream::eprintln!("note: {}: {}; left out", problem.file, problem.error);
+    }
+    let page = arguments.out.join("index.html");
+    Ok(output::print(&format!(
+        "{}: {} records, {} figures\n",
+        page.display(),
+        inputs.records.len(),
+        report.figures.len()
+    ))?)
+}
+
+fn write(out: &Path, report: &Report) -> Result<(), Failure> {
+    let folder = out.join("figures");
+    fs_err::create_dir_all(&folder)?;
+    let one = |figure: &Figure| -> Result<(), Failure> {
+        let path = |extension: &str| folder.join(format!("{}.{extension}", figure.name()));
+        output::write_whole(&path("svg"), &figure.svg())?;
+        let picture = figure.png(PIXELS).map_err(|error| Failure::Usage(error.to_string()))?;
+        write_atomically(&path("png"), |file| Ok(std::io::Write::write_all(file, &picture)?))?;
+        Ok(())
+    };
+    report.figures.par_iter().try_for_each(one)?;
+    // last, so that a page never points to figures that are not there
+    Ok(output::write_whole(&out.join("index.html"), &report.html)?)
+}
+
+/// Every file below a folder whose name is that of a record or a picture, in order; a file named
+/// directly is taken whatever its folder.
+fn records(runs: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    if runs.is_file() {
+        found.push(runs.to_owned());
+        return Ok(found);
+    }
+    walk(runs, DEPTH, &mut found)?;
+    found.sort();
+    if found.is_empty() {
+        let text = format!("{}: no run.json, *.scene.json or *.tsne.json in it", runs.display());
+        return Err(Failure::Usage(text));
+    }
+    Ok(found)
+}
+
+fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    for entry in fs_err::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        if path.is_dir() {
+            if depth > 0 {
+                walk(&path, depth - 1, found)?;
+            }
+        } else if name.is_some_and(|name| FileKind::of(&name).is_some()) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+use crate::harness::Place;
+
+const QUICK: &str = "--iterations 5 --lift 20 --ranpac-dim 30 --protocol 2,2,2";
+
+/// A folder with one record of these features.
+fn with_record(place: &Place) {
+    place
+        .ivoro(&format!(
+            "run data.features --data-set made --variants iVoro,iVoro-N,iVoro-AI --peers ncm --out runs/a {QUICK}"
+        ))
+        .good();
+}
+
+#[test]
+fn a_report_is_one_page_and_its_figures() {
+    let place = Place::new();
+    with_record(&place);
+    let out = place.ivoro("report runs --out report").good();
+    assert!(out.contains("1 records"), "{out}");
+    let page = std::fs::read_to_string(place.path("report/index.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("iVoro-AI"));
+    for part in page.split("href=\"figures/").skip(1) {
+        let name = part.split('"').next().unwrap();
+        assert!(place.path("report/figures").join(name).is_file(), "{name}");
+    }
+    // nothing is fetched from elsewhere
+    assert!(!page.contains("src=\"http") && !page.contains("<script"));
+}
+
+#[test]
+fn a_scene_and_an_embedding_are_computed_once_and_drawn() {
+    let place = Place::new();
+    with_record(&place);
+    let refused =
+        place.ivoro("figure scene data.features --protocol 2,2,2 --out runs/a.scene.json");
+    assert!(refused.bad(2).contains("expected 2, found 5"));
+    let tsne =
+        "figure tsne data.features --variant iVoro-N --protocol 2,2,2 --perplexity 5 --epochs 60";
+    place.ivoro(&format!("{tsne} --out runs/a.tsne.json")).good();
+    let first = std::fs::read(place.path("runs/a.tsne.json")).unwrap();
+    let wrong = place.ivoro(&format!("{tsne} --out runs/a.json")).bad(2);
+    assert!(wrong.contains(".tsne.json"), "{wrong}");
+    place.ivoro("report runs --out report").good();
+    let page = std::fs::read_to_string(place.path("report/index.html")).unwrap();
+    assert!(page.contains("t-SNE of iVoro-N, phase 2"));
+    assert!(first.starts_with(b"{\"version\":1"));
+}
+
+#[test]
+fn a_plane_is_drawn_with_exact_cells() {
+    let place = Place::new();
+    let numbers = |each: u16, seed: u16| {
+        let points = (0..6 * each).flat_map(|at| {
+            let (class, noise) = (at / each, at.wrapping_mul(seed) % 31);
+            [
+                f32::from(class * 5 % 6) + f32::from(noise) / 40.0,
+                f32::from(class) + f32::from(noise % 7) / 9.0,
+            ]
+        });
+        let labels = (0..6 * each).map(|at| u32::from(at / each)).collect();
+        let matrix = ivoro::Matrix::new(6 * usize::from(each), 2, points.collect()).unwrap();
+        ivoro::Features::single("plane", matrix, labels, 6).unwrap()
+    };
+    place.write("plane.features", &numbers(12, 37), Some(&numbers(5, 23)));
+    place
+        .ivoro(
+            "figure scene plane.features --protocol 2,2,2 --data-set made --out runs/x.scene.json",
+        )
+        .good();
+    place.ivoro("report runs --out report").good();
+    let page = std::fs::read_to_string(place.path("report/index.html")).unwrap();
+    assert!(page.contains("Exact cells of 6 sites with 30 samples. Accuracy"), "{page}");
+}
+
+#[test]
+fn a_folder_without_records_is_an_error_that_says_so() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("empty")).unwrap();
+    let text = place.ivoro("report empty --out report").bad(2);
+    assert!(text.contains("no run.json"), "{text}");
+    assert!(place.ivoro("report missing --out report").bad(2).contains("missing"));
+}
+
+#[test]
+fn broken_records_are_left_out_and_named() {
+    let place = Place::new();
+    with_record(&place);
+    std::fs::create_dir(place.path("runs/b")).unwrap();
+    std::fs::write(place.path("runs/b/run.json"), "{\"version\": 3}").unwrap();
+    let done = place.ivoro("report runs --out report");
+    assert!(
+        done.err.contains("format version 3, this program reads version 1; left out"),
+        "{}",
+        done.err
+    );
+    done.good();
+}

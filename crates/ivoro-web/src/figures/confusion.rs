@@ -1,0 +1,125 @@
+//! Which classes are taken for which.
+
+use crate::figures::Shown;
+use crate::group::Group;
+use crate::plot::canvas::{Anchor, Canvas, Pen, WIDTH};
+use crate::plot::palette;
+use crate::plot::text::{SIZE, fitted, width};
+
+/// Rows of the picture; of more classes, neighbours in the order of arrival share a row.
+const MOST_CELLS: usize = 100;
+/// Classes whose names have room.
+const MOST_NAMES: usize = 25;
+
+/// Shares of each true class, row by row.
+struct Shares {
+    cells: usize,
+    each: usize,
+    /// `[row · cells + column]`.
+    share: Vec<f64>,
+}
+
+impl Shares {
+    fn of(confusion: &[[usize; 3]], classes: usize) -> Option<Self> {
+        let each = classes.div_ceil(MOST_CELLS).max(1);
+        let cells = classes.div_ceil(each);
+        let mut counts = vec![0f64; cells * cells];
+        for &[truth, found, count] in confusion {
+            if truth < classes && found < classes {
+                counts[truth / each * cells + found / each] += count as f64;
+            }
+        }
+        let total: f64 = counts.iter().sum();
+        for row in counts.chunks_mut(cells.max(1)) {
+            let sum: f64 = row.iter().sum();
+            row.iter_mut().for_each(|count| *count /= sum.max(1.0));
+        }
+        (total > 0.0).then_some(Self { cells, each, share: counts })
+    }
+}
+
+/// The confusion matrix of the best variant after the last phase.
+pub(crate) fn matrix(group: &Group<'_>) -> Option<Shown> {
+    let row = group.best_variant().or_else(|| group.rows.first())?;
+    let (record, last) = (row.first().record, row.first().last()?);
+    let classes = last.classes.max(last.by_class.len()).min(record.classes.len());
+    let shares = Shares::of(&last.confusion, classes)?;
+    let title = format!("{}: confusion of {} after the last phase", group.title(), row.label);
+    let mut canvas = Canvas::default();
+    let used = canvas.title(&title);
+    let top = legend(&mut canvas, used);
+    let named = shares.cells == classes && classes <= MOST_NAMES;
+    let names: Vec<String> =
+        record.classes.iter().take(classes).map(|n| fitted(n, SIZE - 1.0, 96.0)).collect();
+    let widest = names.iter().map(|name| width(name, SIZE - 1.0)).fold(0.0, f64::max);
+    let left = if named { widest + 10.0 } else { 24.0 };
+    let side = (WIDTH - left - 8.0) / shares.cells as f64;
+    draw_cells(&mut canvas, &shares, left, top, side);
+    let end = (left + side * shares.cells as f64, top + side * shares.cells as f64);
+    if named {
+        for (at, name) in names.iter().enumerate() {
+            let y = top + side * (at as f64 + 0.5) + 4.0;
+            canvas.text_in((left - 5.0, y), Anchor::End, name, "currentColor", SIZE - 1.0);
+        }
+    }
+    let mut border = 0;
+    for size in &group.phases {
+        let at = side * (border as f64 / shares.each as f64);
+        let pen = Pen::new("currentColor", 0.8).faint(0.55);
+        canvas.line((left, top + at), (end.0, top + at), pen);
+        canvas.line((left + at, top), (left + at, end.1), pen);
+        border += size;
+    }
+    let frame = Pen::new("currentColor", 1.0).faint(0.6);
+    canvas.polyline(&[(left, top), (end.0, top), end, (left, end.1), (left, top)], frame);
+    let middle = f64::midpoint(left, end.0);
+    canvas.text((middle, end.1 + 17.0), Anchor::Middle, "predicted class, in order of arrival");
+    let figure = canvas.finish(&format!("confusion-{}", group.title()), &title, end.1 + 24.0);
+    let together = match shares.each {
+        1 => String::new(),
+        each => format!(" {each} classes that follow each other share a row and a column."),
+    };
+    let caption = format!(
+        "Rows: true class (n = {classes} classes, {} test images). The darker, the larger the \
+         share of the row. Lines divide the phases.{together}",
+        group.tested()
+    );
+    Some(Shown::new(figure, caption))
+}
+
+/// What the colours mean; gives the height used.
+fn legend(canvas: &mut Canvas, top: f64) -> f64 {
+    canvas.rectangle((8.0, top + 4.0), (11.0, 11.0), palette::line(0), 1.0);
+    canvas.text((24.0, top + 14.0), Anchor::Start, "right");
+    canvas.rectangle((70.0, top + 4.0), (11.0, 11.0), palette::line(1), 1.0);
+    canvas.text((86.0, top + 14.0), Anchor::Start, "wrong");
+    top + 22.0
+}
+
+fn draw_cells(canvas: &mut Canvas, shares: &Shares, left: f64, top: f64, side: f64) {
+    for (at, &share) in shares.share.iter().enumerate() {
+        // a share that can't be seen is not drawn
+        if share < 0.004 {
+            continue;
+        }
+        let (row, column) = (at / shares.cells, at % shares.cells);
+        let colour = palette::line(usize::from(row != column));
+        let corner = (left + side * column as f64, top + side * row as f64);
+        // small shares are what one looks for: their square root makes them visible
+        canvas.rectangle(corner, (side, side), colour, share.sqrt().min(0.99));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_classes_share_rows_and_nonsense_is_left_out() {
+        let shares = Shares::of(&[[0, 0, 3], [0, 250, 1], [9999, 0, 5]], 1000).unwrap();
+        assert_eq!((shares.cells, shares.each), (100, 10));
+        assert_eq!((shares.share[0], shares.share[25]), (0.75, 0.25));
+        assert!(Shares::of(&[], 10).is_none());
+        assert_eq!(Shares::of(&[[0, 0, 1]], 1).unwrap().cells, 1);
+    }
+}

@@ -1,0 +1,89 @@
+//! Features brought to the plane, coloured by the phase in which their classes arrived.
+
+use ivoro::diagram::Rectangle;
+use ivoro::picture::Embedding;
+
+use crate::figures::scene::View;
+use crate::figures::{Shown, evenly};
+use crate::plot::canvas::{Canvas, Pen};
+use crate::plot::palette;
+use crate::plot::scatter::legend;
+use crate::plot::text::number;
+
+/// Phases that have a picture of their own.
+const MOST_PHASES: usize = 6;
+
+/// One picture a phase; of a network that trains on, the one phase it is of.
+pub(crate) fn pictures(embedding: &Embedding) -> Vec<Shown> {
+    let phases = match embedding.phase {
+        Some(phase) => vec![phase],
+        None => evenly(embedding.phases.len(), MOST_PHASES),
+    };
+    phases.into_iter().filter_map(|phase| picture(embedding, phase)).collect()
+}
+
+fn picture(embedding: &Embedding, phase: usize) -> Option<Shown> {
+    let points = embedding.points.iter();
+    let shown = Rectangle::around(points.map(|&(x, y, _)| [f64::from(x), f64::from(y)]), 0.02)?;
+    let title = format!("{}: t-SNE of {}, phase {phase}", embedding.data_set, embedding.method);
+    let mut canvas = Canvas::default();
+    let mut used = canvas.title(&title);
+    let known = embedding.phases.len().min(phase + 1);
+    let colours = phase_colours(known);
+    used = legend(
+        &mut canvas,
+        used,
+        &colours.iter().map(|(n, c)| (n.clone(), *c)).collect::<Vec<_>>(),
+    );
+    let view = View::new(shown, used + 2.0);
+    let mut bins: Vec<Vec<(f64, f64)>> = vec![Vec::new(); embedding.phases.len() + 1];
+    for &(x, y, class) in embedding.points.iter().filter(|(x, y, _)| x.is_finite() && y.is_finite())
+    {
+        bins[arrival(&embedding.phases, class)].push(view.at([f64::from(x), f64::from(y)]));
+    }
+    let later: Vec<(f64, f64)> = bins.iter().skip(known).flatten().copied().collect();
+    canvas.dots(later, 2.0, "currentColor", 0.12);
+    let per_colour = embedding.phases.len().div_ceil(palette::AREA_COLOURS).max(1);
+    for (at, points) in bins.into_iter().take(known).enumerate() {
+        canvas.dots(points, 2.6, palette::area(at / per_colour), 0.75);
+    }
+    let corners = view.rectangle().corners().map(|corner| view.at(corner));
+    let frame = [corners.as_slice(), &corners[..1]].concat();
+    canvas.polyline(&frame, Pen::new("currentColor", 1.0).faint(0.6));
+    let figure = canvas.finish(&format!("tsne-{title}"), &title, view.bottom() + 4.0);
+    let caption = format!(
+        "{} samples of {} classes, perplexity {}. Colour: phase of arrival; grey: classes that are \
+         still to come. Axes of t-SNE have no unit, and distances between far groups no meaning.",
+        embedding.points.len(),
+        embedding.classes.len(),
+        number(embedding.perplexity, 0)
+    );
+    Some(Shown::new(figure, caption))
+}
+
+/// The phase in which a class arrives; one behind the last for a class that is in none.
+fn arrival(phases: &[usize], class: u32) -> usize {
+    let mut end = 0;
+    let found = phases.iter().position(|size| {
+        end += size;
+        (class as usize) < end
+    });
+    found.unwrap_or(phases.len())
+}
+
+fn phase_colours(known: usize) -> Vec<(String, &'static str)> {
+    if known > 6 {
+        return Vec::new();
+    }
+    (0..known).map(|phase| (format!("phase {phase}"), palette::area(phase))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arrival;
+
+    #[test]
+    fn classes_arrive_in_their_phase() {
+        assert_eq!([0, 3, 4, 6, 7, 99].map(|class| arrival(&[4, 3, 3], class)), [0, 0, 1, 1, 2, 3]);
+    }
+}

@@ -1,0 +1,178 @@
+//! Accuracy and forgetting from phase to phase.
+
+use ivoro::head::Views;
+use ivoro::metrics::forgetting_pass;
+use ivoro::record::Kind;
+
+use crate::figures::Shown;
+use crate::group::{Entry, Group, Row};
+use crate::plot::frame::Axis;
+use crate::plot::lines::{Chart, MOST_LINES, Series};
+use crate::plot::scale::Scale;
+
+/// What is drawn over the phases.
+#[derive(Clone, Copy)]
+enum Drawn {
+    Accuracy,
+    Forgetting,
+}
+
+impl Drawn {
+    fn of(self, entry: &Entry<'_>, phase: usize) -> Option<f64> {
+        let phases = &entry.method.phases;
+        match self {
+            Self::Accuracy => phases.get(phase).map(|outcome| outcome.accuracy),
+            Self::Forgetting => {
+                let matrix: Vec<Vec<f64>> =
+                    phases.iter().take(phase + 1).map(|p| p.accuracy_by_phase.clone()).collect();
+                let whole = matrix.len() == phase + 1
+                    && matrix.iter().enumerate().all(|(at, row)| row.len() == at + 1);
+                whole.then(|| forgetting_pass(&matrix, phase))
+            }
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Accuracy => "accuracy",
+            Self::Forgetting => "forgetting",
+        }
+    }
+}
+
+/// Rows that belong in one panel.
+struct Panel<'g, 'a> {
+    title: String,
+    rows: Vec<&'g Row<'a>>,
+}
+
+/// Accuracy of all methods, panel by panel.
+pub(crate) fn accuracy(group: &Group<'_>) -> Vec<Shown> {
+    draw(group, Drawn::Accuracy)
+}
+
+/// Average forgetting of all methods, panel by panel.
+pub(crate) fn forgetting(group: &Group<'_>) -> Vec<Shown> {
+    draw(group, Drawn::Forgetting)
+}
+
+fn draw(group: &Group<'_>, drawn: Drawn) -> Vec<Shown> {
+    if group.phases.len() < 2 {
+        return Vec::new();
+    }
+    let panels: Vec<Panel<'_, '_>> =
+        panels(group).into_iter().filter(|panel| !panel.rows.is_empty()).collect();
+    panels.iter().map(|panel| one(group, panel, drawn)).collect()
+}
+
+fn one(group: &Group<'_>, panel: &Panel<'_, '_>, drawn: Drawn) -> Shown {
+    let known: Vec<f64> = group
+        .phases
+        .iter()
+        .scan(0, |sum, size| {
+            *sum += size;
+            Some(*sum as f64)
+        })
+        .collect();
+    let line = |row: &Row<'_>| {
+        let values = row.curve(|entry, phase| drawn.of(entry, phase));
+        Series::new(row.label.clone(), known.iter().copied().zip(values).collect())
+    };
+    let mut series: Vec<Series> = panel.rows.iter().map(|row| line(row)).collect();
+    let reference = group.row("iVoro").filter(|_| panel.rows.iter().all(|r| r.label != "iVoro"));
+    series.extend(reference.map(|row| line(row).reference()));
+    let values = series.iter().flat_map(|s| s.points.iter().map(|(_, y)| *y)).collect::<Vec<_>>();
+    let (tested, runs) = (group.tested(), panel.rows.iter().map(|r| r.entries.len()).max());
+    let title = format!("{}: {} of {}", group.title(), drawn.word(), panel.title);
+    let unit = match drawn {
+        Drawn::Accuracy => format!("accuracy, % (n = {tested} test images at the end)"),
+        Drawn::Forgetting => format!("average forgetting, points (n = {tested} test images)"),
+    };
+    let figure = Chart {
+        name: &format!("{}-{}", drawn.word(), title),
+        title: &title,
+        x: Axis::new("classes known", ends(&known)),
+        y: Axis::new(unit, Scale::within(values, -100.0, 100.0)),
+        series,
+        marks: true,
+        guide: None,
+    };
+    let over = match runs {
+        Some(count) if count > 1 => format!(" Means over {count} runs."),
+        _ => String::new(),
+    };
+    let what = match drawn {
+        Drawn::Accuracy => "Accuracy on all classes known after each phase.",
+        Drawn::Forgetting => "Average forgetting after each phase, as PASS defines it.",
+    };
+    Shown::new(figure.draw(), format!("{what}{over}"))
+}
+
+/// An axis from the first to the last phase, with a tick at each.
+fn ends(known: &[f64]) -> Scale {
+    let (low, high) = (known.first().copied().unwrap_or(0.0), known.last().copied().unwrap_or(1.0));
+    let room = 0.03 * (high - low).max(1.0);
+    let ticks = known.iter().map(|&classes| (classes, format!("{classes:.0}"))).collect();
+    Scale::fixed(low - room, high + room, ticks)
+}
+
+/// Methods first, then variants by family; no panel has more lines than names have room.
+fn panels<'g, 'a>(group: &'g Group<'a>) -> Vec<Panel<'g, 'a>> {
+    let best = group.best_variant().map(|row| row.label.clone());
+    let others = |free: bool| {
+        group.rows.iter().filter(move |row| row.kind != Kind::Variant && row.exemplar_free == free)
+    };
+    let own = group.rows.iter().filter(|row| Some(&row.label) == best.as_ref());
+    let mut methods: Vec<&Row<'a>> = own.clone().chain(others(true)).collect();
+    if others(true).next().is_none() && others(false).next().is_none() {
+        methods.clear();
+    }
+    let kept: Vec<&Row<'a>> = match others(false).next() {
+        Some(_) => own.chain(others(false)).collect(),
+        None => Vec::new(),
+    };
+    let mut panels = chunked("methods that keep no sample", &methods);
+    panels.extend(chunked("methods that keep samples", &kept));
+    for (title, rows) in families(group) {
+        panels.extend(chunked(title, &rows));
+    }
+    panels
+}
+
+fn chunked<'g, 'a>(title: &str, rows: &[&'g Row<'a>]) -> Vec<Panel<'g, 'a>> {
+    let parts = rows.len().div_ceil(MOST_LINES - 1).max(1);
+    let size = rows.len().div_ceil(parts).max(1);
+    let name = |at: usize| match parts {
+        1 => title.to_owned(),
+        _ => format!("{title}, part {} of {parts}", at + 1),
+    };
+    let chunks = rows.chunks(size).enumerate();
+    chunks.map(|(at, rows)| Panel { title: name(at), rows: rows.to_vec() }).collect()
+}
+
+/// Variants that differ in little are compared in one panel.
+fn families<'g, 'a>(group: &'g Group<'a>) -> Vec<(&'static str, Vec<&'g Row<'a>>)> {
+    let mut families: Vec<(&'static str, Vec<&'g Row<'a>>)> = [
+        "variants without rotations",
+        "variants with AC",
+        "variants with AI",
+        "variants with the third block",
+        "variants with W",
+        "other variants",
+    ]
+    .into_iter()
+    .map(|title| (title, Vec::new()))
+    .collect();
+    for row in group.rows.iter().filter(|row| row.kind == Kind::Variant) {
+        let at = match row.variant {
+            None => 5,
+            Some(variant) if variant.whiten => 4,
+            Some(variant) if variant.third || variant.layered => 3,
+            Some(variant) if variant.views == Views::Integration => 2,
+            Some(variant) if variant.views == Views::Consensus => 1,
+            Some(_) => 0,
+        };
+        families[at].1.push(row);
+    }
+    families
+}

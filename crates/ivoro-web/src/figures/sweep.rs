@@ -1,0 +1,154 @@
+//! One thing changed at a time: λ, the number of base classes, the layers.
+
+use ivoro::Variant;
+use ivoro::curves::five_numbers;
+use ivoro::record::Kind;
+
+use crate::figures::Shown;
+use crate::group::{Group, Row};
+use crate::plot::boxes::{self, Whiskers};
+use crate::plot::frame::Axis;
+use crate::plot::lines::{self, MOST_LINES, Series};
+use crate::plot::palette;
+use crate::plot::scale::Scale;
+use crate::plot::scatter::{self, Dot};
+
+/// Boxes of the accuracies of all phases, for each λ and without N.
+pub(crate) fn lambda(group: &Group<'_>) -> Option<Shown> {
+    if group.sweep.len() < 2 {
+        return None;
+    }
+    let accuracies = |row: &Row<'_>| -> Vec<f64> {
+        let phases = row.entries.iter().flat_map(|entry| &entry.method.phases);
+        phases.map(|phase| phase.accuracy).filter(|value| value.is_finite()).collect()
+    };
+    let mut columns: Vec<(String, Vec<f64>)> = Vec::new();
+    columns.extend(group.row("iVoro").map(|row| ("no N".to_owned(), accuracies(row))));
+    for (lambda, row) in &group.sweep {
+        columns.push((format!("{}", f64::from(*lambda) / 1e3), accuracies(row)));
+    }
+    let values: Vec<f64> = columns.iter().flat_map(|(_, values)| values.clone()).collect();
+    let boxes = columns.iter().enumerate().map(|(at, (_, values))| {
+        let colour = palette::area(usize::from(at > 0 || group.row("iVoro").is_none()));
+        Some(Whiskers { five: five_numbers(values)?, colour: colour.to_owned() })
+    });
+    let count = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+    let title = format!("{}: accuracy of iVoro-N by λ", group.title());
+    let figure = boxes::Chart {
+        name: &format!("lambda-{}", group.title()),
+        title: &title,
+        y: Axis::new("accuracy, %", Scale::within(values, 0.0, 100.0)),
+        boxes: boxes.collect(),
+        x: Axis::new(
+            format!("λ (1: length alone; no N: iVoro); n = {count} phases in each box"),
+            Scale::places(columns.into_iter().map(|(name, _)| name).collect()),
+        ),
+        ramp: None,
+    };
+    let caption = "Accuracy after each phase: median, quartiles, 5 and 95 %. Phases differ in \
+                   difficulty, so a box is wide because of them; compare the medians.";
+    Some(Shown::new(figure.draw(), caption))
+}
+
+/// Last accuracy against the number of base classes, where phases are of one size.
+pub(crate) fn base_size(groups: &[&Group<'_>]) -> Option<Shown> {
+    let step = |group: &Group<'_>| group.phases.get(1).copied();
+    let base = |group: &Group<'_>| group.phases.first().copied().unwrap_or(0);
+    let sizes = |wanted: Option<usize>| {
+        let same: Vec<&&Group<'_>> = groups.iter().filter(|group| step(group) == wanted).collect();
+        let mut bases: Vec<usize> = same.iter().map(|group| base(group)).collect();
+        bases.sort_unstable();
+        bases.dedup();
+        (bases, same)
+    };
+    let steps = groups.iter().map(|group| step(group));
+    let (bases, same) = steps.map(sizes).max_by_key(|(bases, _)| bases.len())?;
+    if bases.len() < 2 {
+        return None;
+    }
+    let largest = same.iter().max_by_key(|group| base(group))?;
+    let mut series: Vec<Series> = Vec::new();
+    for row in crate::figures::featured(largest)
+        .into_iter()
+        .chain(largest.rows.iter().filter(|row| row.kind != Kind::Variant && row.exemplar_free))
+    {
+        let point =
+            |group: &&&Group<'_>| Some((base(group) as f64, group.row(&row.label)?.last()?.mean));
+        let mut points: Vec<(f64, f64)> = same.iter().filter_map(point).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let known = series.iter().any(|other| other.name == row.label);
+        if points.len() > 1 && !known && series.len() < MOST_LINES {
+            series.push(Series::new(row.label.clone(), points));
+        }
+    }
+    let values: Vec<f64> = series.iter().flat_map(|s| s.points.iter().map(|(_, y)| *y)).collect();
+    let ticks = bases.iter().map(|&size| (size as f64, size.to_string())).collect();
+    let (low, high) = (bases[0] as f64, bases[bases.len() - 1] as f64);
+    let title = format!("{}: last accuracy by number of base classes", largest.data_set);
+    let figure = lines::Chart {
+        name: &format!("base-size-{}", largest.data_set),
+        title: &title,
+        x: Axis::new(
+            format!("base classes (then phases of {})", step(largest).unwrap_or(0)),
+            Scale::fixed(low - 0.04 * (high - low), high + 0.04 * (high - low), ticks),
+        ),
+        y: Axis::new(
+            format!("accuracy after the last phase, % (n = {} test images)", largest.tested()),
+            Scale::within(values, 0.0, 100.0),
+        ),
+        series,
+        marks: true,
+        guide: None,
+    };
+    let caption = "A frozen network knows only what its base classes taught it, so all lines fall \
+                   to the left.";
+    Some(Shown::new(figure.draw(), caption))
+}
+
+/// The third block alone, the last layer alone and both, for the same letters.
+pub(crate) fn layers(group: &Group<'_>) -> Option<Shown> {
+    let plain = group
+        .rows
+        .iter()
+        .filter(|row| row.variant.is_some_and(|v| !v.third && !v.layered) && row.label == row.name);
+    let find = |variant: Variant| group.row(&variant.to_string());
+    let mut names = Vec::new();
+    let mut dots = Vec::new();
+    for row in plain {
+        let Some(variant) = row.variant else { continue };
+        let three = [
+            find(Variant { third: true, ..variant }),
+            Some(row),
+            find(Variant { layered: true, ..variant }),
+        ];
+        if three[0].is_none() || names.len() >= 6 {
+            continue;
+        }
+        for (kind, row) in three.into_iter().enumerate() {
+            let Some(last) = row.and_then(Row::last) else { continue };
+            dots.push(Dot { at: (names.len() as f64, last.mean), name: None, kind });
+        }
+        names.push(variant.to_string().replace("iVoro-", ""));
+    }
+    if dots.len() < 2 {
+        return None;
+    }
+    let title = format!("{}: third block, last layer and both", group.title());
+    let figure = scatter::Chart {
+        name: &format!("layers-{}", group.title()),
+        title: &title,
+        x: Axis::new("letters of the variant", Scale::places(names)),
+        y: Axis::new(
+            format!("accuracy after the last phase, % (n = {} test images)", group.tested()),
+            Scale::within(dots.iter().map(|dot| dot.at.1), 0.0, 100.0),
+        ),
+        dots,
+        kinds: vec![
+            ("third block".to_owned(), palette::line(1)),
+            ("last layer".to_owned(), palette::line(0)),
+            ("both (L)".to_owned(), palette::line(2)),
+        ],
+        line: None,
+    };
+    Some(Shown::new(figure.draw(), "The same letters with the features of one layer or of both."))
+}

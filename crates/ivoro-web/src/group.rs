@@ -1,0 +1,273 @@
+//! Records put together: what belongs to one data set and protocol, and what is averaged over.
+
+use std::collections::BTreeMap;
+
+use ivoro::Variant;
+use ivoro::head::{EXTENDED, PAPER};
+use ivoro::metrics::mean_deviation;
+use ivoro::record::{Kind, MethodRecord, PhaseOutcome, RunRecord};
+use serde_json::Value;
+
+use crate::inputs::Found;
+use crate::paper::{paper, same_name};
+
+/// One method in one record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    /// Which record, as counted in the report.
+    pub(crate) run: usize,
+    /// Which method of it.
+    pub(crate) at: usize,
+    pub(crate) record: &'a RunRecord,
+    pub(crate) method: &'a MethodRecord,
+}
+
+impl Entry<'_> {
+    /// The anchor of its place in the list of runs.
+    pub(crate) fn anchor(&self) -> String {
+        anchor(self.run, self.at)
+    }
+
+    pub(crate) fn last(&self) -> Option<&PhaseOutcome> {
+        self.method.phases.last()
+    }
+}
+
+/// The anchor of a method in the list of runs.
+pub(crate) fn anchor(run: usize, at: usize) -> String {
+    format!("run-{}-{}", run + 1, at + 1)
+}
+
+/// Mean and deviation over records.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) mean: f64,
+    pub(crate) deviation: f64,
+    pub(crate) count: usize,
+}
+
+/// One method on one data set and protocol, over class orders and seeds.
+#[derive(Clone, Debug)]
+pub(crate) struct Row<'a> {
+    /// The method's own name.
+    pub(crate) name: String,
+    /// The name with what tells it apart from another of that name.
+    pub(crate) label: String,
+    pub(crate) kind: Kind,
+    pub(crate) exemplar_free: bool,
+    pub(crate) variant: Option<Variant>,
+    pub(crate) entries: Vec<Entry<'a>>,
+}
+
+impl<'a> Row<'a> {
+    /// The mean over records of what `pick` finds, where it finds numbers.
+    pub(crate) fn spread(&self, pick: impl Fn(&Entry<'a>) -> f64) -> Option<Spread> {
+        let values: Vec<f64> = self.entries.iter().map(pick).filter(|v| v.is_finite()).collect();
+        let (mean, deviation) = mean_deviation(&values);
+        (!values.is_empty()).then_some(Spread { mean, deviation, count: values.len() })
+    }
+
+    pub(crate) fn average(&self) -> Option<Spread> {
+        self.spread(|entry| entry.method.summary.average)
+    }
+
+    pub(crate) fn last(&self) -> Option<Spread> {
+        self.spread(|entry| entry.method.summary.last)
+    }
+
+    pub(crate) fn forgetting(&self) -> Option<Spread> {
+        self.spread(|entry| entry.method.summary.forgetting_pass)
+    }
+
+    /// The mean over records of a number for each phase.
+    pub(crate) fn curve(&self, pick: impl Fn(&Entry<'a>, usize) -> Option<f64>) -> Vec<f64> {
+        let phases = self.entries.iter().map(|entry| entry.method.phases.len()).max().unwrap_or(0);
+        let mean = |phase: usize| {
+            let values: Vec<f64> = self
+                .entries
+                .iter()
+                .filter_map(|e| pick(e, phase))
+                .filter(|v| v.is_finite())
+                .collect();
+            if values.is_empty() { f64::NAN } else { mean_deviation(&values).0 }
+        };
+        (0..phases).map(mean).collect()
+    }
+
+    /// The record that pictures of a single run show.
+    pub(crate) fn first(&self) -> &Entry<'a> {
+        &self.entries[0]
+    }
+}
+
+/// Everything of one data set and protocol.
+#[derive(Clone, Debug)]
+pub(crate) struct Group<'a> {
+    pub(crate) data_set: String,
+    /// Whether the records say what the data set is; else it is the name of a features file.
+    pub(crate) named: bool,
+    pub(crate) protocol: String,
+    pub(crate) phases: Vec<usize>,
+    pub(crate) rows: Vec<Row<'a>>,
+    /// Runs with a given λ and nothing else given, by that λ: for the sweep.
+    pub(crate) sweep: BTreeMap<u32, Row<'a>>,
+}
+
+impl<'a> Group<'a> {
+    pub(crate) fn title(&self) -> String {
+        format!("{}, {}", self.data_set, self.protocol)
+    }
+
+    pub(crate) fn row(&self, name: &str) -> Option<&Row<'a>> {
+        self.rows.iter().find(|row| row.label == name)
+    }
+
+    /// Test samples at the end, as most records count them.
+    pub(crate) fn tested(&self) -> usize {
+        let count = |phase: &PhaseOutcome| phase.by_class.iter().map(|class| class.tested).sum();
+        let entries = self.rows.iter().flat_map(|row| &row.entries);
+        entries.filter_map(|entry| entry.last().map(count)).max().unwrap_or(0)
+    }
+
+    /// The variant with the best average accuracy.
+    pub(crate) fn best_variant(&self) -> Option<&Row<'a>> {
+        let variants = self.rows.iter().filter(|row| row.kind == Kind::Variant);
+        best(variants)
+    }
+}
+
+/// Groups of one data set together, in the order of their first.
+pub(crate) fn by_data_set<'g, 'a>(groups: &'g [Group<'a>]) -> Vec<Vec<&'g Group<'a>>> {
+    let mut sets: Vec<Vec<&'g Group<'a>>> = Vec::new();
+    for group in groups {
+        match sets.iter_mut().find(|set| same_name(&set[0].data_set, &group.data_set)) {
+            Some(set) => set.push(group),
+            None => sets.push(vec![group]),
+        }
+    }
+    sets
+}
+
+/// The row with the best average accuracy.
+pub(crate) fn best<'r, 'a>(rows: impl Iterator<Item = &'r Row<'a>>) -> Option<&'r Row<'a>> {
+    let scored = rows.filter_map(|row| Some((row.average()?.mean, row)));
+    scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, row)| row)
+}
+
+/// What was given on the command line, as text; empty where all was chosen.
+fn given(record: &RunRecord) -> BTreeMap<String, String> {
+    let Some(Value::Object(given)) = record.options.get("given") else { return BTreeMap::new() };
+    let set = given.iter().filter(|(_, value)| !value.is_null());
+    set.map(|(name, value)| (name.clone(), value.to_string())).collect()
+}
+
+/// λ in thousandths, if it alone was given.
+fn given_lambda(record: &RunRecord) -> Option<u32> {
+    let given = given(record);
+    let lambda: f64 = given.get("lambda")?.parse().ok()?;
+    (given.len() == 1 && (0.0..=10.0).contains(&lambda)).then(|| (lambda * 1e3).round() as u32)
+}
+
+/// All groups, those of the paper first and in its order.
+pub(crate) fn groups(records: &[Found<RunRecord>]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    // runs where all was chosen come first, so that they have the plain names
+    let mut order: Vec<usize> = (0..records.len()).collect();
+    order.sort_by_key(|&run| given(&records[run].content).len());
+    for run in order {
+        let record = &records[run].content;
+        let (data_set, named) = match &record.data_set {
+            Some(name) => (name.clone(), true),
+            None => (record.features.clone(), false),
+        };
+        let same = |group: &Group<'_>| {
+            same_name(&group.data_set, &data_set) && group.protocol == record.protocol
+        };
+        let at = groups.iter().position(same).unwrap_or_else(|| {
+            groups.push(Group {
+                data_set,
+                named,
+                protocol: record.protocol.clone(),
+                phases: record.phases.clone(),
+                rows: Vec::new(),
+                sweep: BTreeMap::new(),
+            });
+            groups.len() - 1
+        });
+        insert(&mut groups[at], run, record);
+    }
+    groups.iter_mut().for_each(|group| group.rows.sort_by_key(rank));
+    groups.sort_by_key(place);
+    groups
+}
+
+fn insert<'a>(group: &mut Group<'a>, run: usize, record: &'a RunRecord) {
+    let lambda = given_lambda(record);
+    for (at, method) in record.methods.iter().enumerate() {
+        let entry = Entry { run, at, record, method };
+        if let Some(lambda) = lambda.filter(|_| method.name == "iVoro-N") {
+            let row = group.sweep.entry(lambda).or_insert_with(|| row_of(entry, String::new()));
+            if row.entries.iter().all(|other| other.run != run) {
+                row.entries.push(entry);
+            }
+            // beside runs that chose their settings it is no row of a table
+            if group.rows.iter().any(|row| given(row.first().record).is_empty()) {
+                continue;
+            }
+        }
+        let label = label(record, method);
+        match group.rows.iter_mut().find(|row| row.label == label) {
+            Some(row) => row.entries.push(entry),
+            None => group.rows.push(row_of(entry, label)),
+        }
+    }
+}
+
+fn row_of(entry: Entry<'_>, label: String) -> Row<'_> {
+    let method = entry.method;
+    Row {
+        name: method.name.clone(),
+        label,
+        kind: method.kind,
+        exemplar_free: method.exemplar_free,
+        variant: method.name.parse().ok().filter(|_| method.kind == Kind::Variant),
+        entries: vec![entry],
+    }
+}
+
+/// A method's name, with the network and what was given where that is told.
+fn label(record: &RunRecord, method: &MethodRecord) -> String {
+    let mut label = method.name.clone();
+    if let Some(network) = &record.network {
+        label = format!("{label} · {network}");
+    }
+    let relevant = given(record);
+    if !relevant.is_empty() && method.kind == Kind::Variant {
+        let set: Vec<String> =
+            relevant.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        label = format!("{label} ({})", set.join(", "));
+    }
+    if record.tuned_on_test { format!("{label} (tuned on test)") } else { label }
+}
+
+/// Variants in the paper's order, then ours, then peers and baselines; what keeps samples last.
+fn rank(row: &Row<'_>) -> (bool, usize, usize, String) {
+    let kind = match row.kind {
+        Kind::Variant => 0,
+        Kind::Peer => 1,
+        Kind::Baseline => 2,
+    };
+    let known = PAPER.iter().chain(&EXTENDED).position(|name| *name == row.name);
+    (!row.exemplar_free, kind, known.unwrap_or(usize::MAX), row.label.clone())
+}
+
+fn place(group: &Group<'_>) -> (usize, usize, String, std::cmp::Reverse<usize>, String) {
+    let columns = &paper().protocol;
+    let data_set = columns.iter().position(|column| same_name(&column.data_set, &group.data_set));
+    let column = columns.iter().position(|column| {
+        same_name(&column.data_set, &group.data_set) && column.name == group.protocol
+    });
+    let base = std::cmp::Reverse(group.phases.first().copied().unwrap_or(0));
+    let at = |found: Option<usize>| found.unwrap_or(usize::MAX);
+    (at(data_set), at(column), group.data_set.clone(), base, group.protocol.clone())
+}

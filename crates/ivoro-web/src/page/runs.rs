@@ -1,0 +1,79 @@
+//! Every record: what was run, and what came of it. Cells of the tables link here.
+
+use ivoro::record::{MethodRecord, RunRecord};
+use ivoro::tune::Choice;
+use maud::{Markup, html};
+
+use super::name;
+use crate::group::anchor;
+use crate::inputs::{Found, Inputs};
+use crate::plot::scale::{bytes, seconds};
+
+pub(super) fn section(inputs: &Inputs) -> Markup {
+    html! {
+        @if inputs.records.is_empty() { p { "None." } }
+        @for (run, found) in inputs.records.iter().enumerate() { (record(run, found)) }
+    }
+}
+
+fn record(run: usize, found: &Found<RunRecord>) -> Markup {
+    let record = &found.content;
+    let most = record.methods.iter().map(|method| method.phases.len()).max().unwrap_or(0);
+    html! {
+        h3 id={"run-" (run + 1)} { "Run " (run + 1) ": " (name(&found.file)) }
+        @if record.tuned_on_test { p.stamp { "Settings chosen on test samples" } }
+        p {
+            @if let Some(data_set) = &record.data_set { (name(data_set)) ", " }
+            @if let Some(network) = &record.network { "network " (name(network)) ", " }
+            "features " code { (name(&record.features)) } ", protocol " code { (name(&record.protocol)) }
+            ", class order " code { (name(&record.order)) } ", " (name(&record.split))
+            ", " (record.classes.len()) " classes, ivoro " (name(&record.program)) "."
+        }
+        div.wide tabindex="0" { table {
+            caption { "Accuracy after each phase, %. Bytes for each class after the last; seconds for all phases." }
+            thead { tr {
+                th { "Method" } th { "Average" }
+                @for phase in 0..most { th { "Phase " (phase) } }
+                th { "Forgetting" } th { "Calibration error" } th { "Rejection AUROC" } th { "Bytes" } th { "Time" }
+                th.text { "Settings chosen" }
+            } }
+            tbody { @for (at, method) in record.methods.iter().enumerate() {
+                (line(run, at, method, most))
+            } }
+        } }
+    }
+}
+
+fn line(run: usize, at: usize, method: &MethodRecord, most: usize) -> Markup {
+    let number = |value: f64, digits: usize| {
+        if value.is_finite() { format!("{value:.digits$}") } else { "–".to_owned() }
+    };
+    let last = method.phases.last();
+    let calibration = last.and_then(|phase| phase.calibration_error);
+    let auroc = method.phases.iter().rev().find_map(|phase| phase.rejection_auroc);
+    let kept = match (method.exemplar_free, method.exemplars) {
+        (true, _) => String::new(),
+        (false, Some(count)) => format!(" (keeps {count} samples a class)"),
+        (false, None) => " (keeps samples)".to_owned(),
+    };
+    let summary = &method.summary;
+    html! { tr id=(anchor(run, at)) {
+        th scope="row" { (name(&method.name)) (kept) }
+        td { (number(summary.average, 2)) }
+        @for phase in 0..most {
+            td { (method.phases.get(phase).map_or("–".to_owned(), |p| number(p.accuracy, 2))) }
+        }
+        td { (number(summary.forgetting_pass, 2)) }
+        td { (calibration.map_or("–".to_owned(), |value| number(value, 3))) }
+        td { (auroc.map_or("–".to_owned(), |value| number(value, 3))) }
+        td { @if summary.bytes_per_class.is_finite() { (bytes(summary.bytes_per_class)) } @else { "–" } }
+        td { @if summary.seconds.is_finite() { (seconds(summary.seconds)) } @else { "–" } }
+        td.text { @for (at, choice) in method.choices.iter().enumerate() {
+            @if at > 0 { ", " } (name(&chosen(choice)))
+        } }
+    } }
+}
+
+fn chosen(choice: &Choice) -> String {
+    format!("{} {}", choice.setting, choice.value)
+}

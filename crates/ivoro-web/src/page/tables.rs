@@ -1,0 +1,363 @@
+//! Table 1, Table 2 and the table of forgetting: ours beside the paper's.
+
+use ivoro::head::Views;
+use ivoro::record::Kind;
+use maud::{Markup, html};
+
+use super::{missing_line, name};
+use crate::group::{Group, Row, Spread, by_data_set};
+use crate::paper::{Measure, Paper, paper, same_name};
+
+/// What the columns of a table are.
+type Columns<'g, 'a> = [&'g Group<'a>];
+
+pub(super) fn tables(groups: &[Group<'_>]) -> Markup {
+    let sets = by_data_set(groups);
+    html! {
+        p {
+            "Under each number of ours stands the paper's, where it has one, with the difference "
+            "ours minus paper. The best of ours in each column is marked. "
+            "Methods that keep samples are set apart: they play another game."
+        }
+        @if groups.is_empty() { (missing_line("tables", "ivoro run --out runs/first")) }
+        @for set in &sets {
+            h3 { (name(&set[0].data_set)) }
+            @if !set[0].named {
+                p.missing {
+                    "These records do not say which data set this is, so nothing of the paper stands "
+                    "beside them. Run with " code { "--data-set NAME" } " to say it."
+                }
+            }
+            (comparison(set))
+            (ablation(set))
+            (forgetting(set))
+        }
+    }
+}
+
+/// One cell: ours, and the paper's with the difference.
+struct Cell {
+    ours: Option<(Spread, String)>,
+    paper: Option<f64>,
+    best: bool,
+}
+
+impl Cell {
+    fn show(&self) -> Markup {
+        html! {
+            td.best[self.best] {
+                @match &self.ours {
+                    Some((spread, anchor)) => {
+                        a href={"#" (anchor)} { (ours(*spread)) }
+                        @if self.best { span title="best of ours in this column" { " ●" } }
+                    }
+                    None => "–",
+                }
+                @if let Some(paper) = self.paper {
+                    small {
+                        "paper " (format!("{paper:.2}"))
+                        @if let Some((spread, _)) = &self.ours { " (" (signed(spread.mean - paper)) ")" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn ours(spread: Spread) -> String {
+    match spread.count {
+        1 => format!("{:.2}", spread.mean),
+        _ => format!("{:.2} ± {:.2}", spread.mean, spread.deviation),
+    }
+}
+
+pub(super) fn signed(difference: f64) -> String {
+    let sign = if difference < 0.0 { '−' } else { '+' };
+    format!("{sign}{:.2}", difference.abs())
+}
+
+/// The numbers of a table are these two, or forgetting.
+#[derive(Clone, Copy)]
+enum Shows {
+    Accuracy,
+    Forgetting,
+}
+
+impl Shows {
+    fn measures(self) -> &'static [(Measure, &'static str)] {
+        match self {
+            Self::Accuracy => &[(Measure::Average, "average"), (Measure::Last, "last")],
+            Self::Forgetting => &[(Measure::Forgetting, "forgetting")],
+        }
+    }
+}
+
+fn value(row: &Row<'_>, measure: Measure) -> Option<Spread> {
+    match measure {
+        Measure::Average => row.average(),
+        Measure::Last => row.last(),
+        Measure::Forgetting => row.forgetting(),
+    }
+}
+
+/// A row of a table: a method of ours, of the paper, or of both.
+struct Line<'g, 'a> {
+    title: Markup,
+    letters: Option<Markup>,
+    paper_name: String,
+    /// Our row in each column.
+    rows: Vec<Option<&'g Row<'a>>>,
+    /// Whether it takes part in the choice of the best.
+    counts: bool,
+}
+
+impl<'g, 'a> Line<'g, 'a> {
+    fn of(columns: &Columns<'g, 'a>, label: &str, paper_name: &str, counts: bool) -> Self {
+        let rows = columns.iter().map(|group| {
+            group
+                .rows
+                .iter()
+                .find(|row| row.label == label)
+                .or_else(|| group.rows.iter().find(|row| same_name(&row.label, label)))
+        });
+        Self {
+            title: name(label),
+            letters: None,
+            paper_name: paper_name.to_owned(),
+            rows: rows.collect(),
+            counts,
+        }
+    }
+
+    fn cells(&self, columns: &Columns<'_, '_>, shows: Shows) -> Vec<Cell> {
+        let columns = columns.iter().zip(&self.rows);
+        let cells = columns.flat_map(|(group, row)| {
+            shows.measures().iter().map(move |&(measure, _)| Cell {
+                ours: row.and_then(|row| Some((value(row, measure)?, row.first().anchor()))),
+                paper: group
+                    .named
+                    .then(|| {
+                        paper().value(&group.data_set, &group.protocol, &self.paper_name, measure)
+                    })
+                    .flatten(),
+                best: false,
+            })
+        });
+        cells.collect()
+    }
+}
+
+/// Lines under a heading of their own.
+struct Part<'g, 'a> {
+    title: &'static str,
+    lines: Vec<Line<'g, 'a>>,
+}
+
+fn comparison(columns: &Columns<'_, '_>) -> Markup {
+    let best = Line {
+        title: html! { "iVoro, best variant" },
+        letters: None,
+        paper_name: "iVoro (best)".to_owned(),
+        rows: columns.iter().map(|group| group.best_variant()).collect(),
+        counts: true,
+    };
+    let chosen: Vec<String> =
+        best.rows.iter().map(|row| row.map_or("–".to_owned(), |row| row.label.clone())).collect();
+    let mut own = vec![best];
+    if columns.iter().any(|group| group.row("iVoro").is_some()) {
+        own.insert(0, Line::of(columns, "iVoro", "iVoro", true));
+    }
+    let parts = [
+        Part { title: "Keep samples", lines: others(columns, false, Shows::Accuracy) },
+        Part { title: "Keep no sample", lines: others(columns, true, Shows::Accuracy) },
+        Part { title: "iVoro", lines: own },
+    ];
+    html! {
+        (table(columns, Shows::Accuracy, &parts, "Table 1 (paper: tab:main). Average accuracy over the phases and accuracy after the last phase, %."))
+        p {
+            "The best variant is the one with the best average on the test samples, as in the paper: "
+            @for (at, (group, label)) in columns.iter().zip(&chosen).enumerate() {
+                @if at > 0 { ", " } (name(label)) " on " (name(&group.protocol))
+            }
+            ". So its number is a little too good as a forecast; Table 2 has all variants."
+        }
+    }
+}
+
+/// Methods that are not ours, of the records and of the paper.
+fn others<'g, 'a>(columns: &Columns<'g, 'a>, free: bool, shows: Shows) -> Vec<Line<'g, 'a>> {
+    let mut names: Vec<String> = Vec::new();
+    let mut add = |label: &str| {
+        if !names.iter().any(|known| same_name(known, label)) {
+            names.push(label.to_owned());
+        }
+    };
+    for row in columns.iter().flat_map(|group| &group.rows) {
+        if row.kind != Kind::Variant && row.exemplar_free == free {
+            add(&row.label);
+        }
+    }
+    let printed: Vec<(&str, bool)> = match shows {
+        Shows::Accuracy => {
+            paper().comparison.row.iter().map(|r| (r.method.as_str(), r.exemplars)).collect()
+        }
+        Shows::Forgetting => {
+            paper().forgetting.row.iter().map(|r| (r.method.as_str(), r.exemplars)).collect()
+        }
+    };
+    for (method, exemplars) in printed {
+        if exemplars != free && !method.starts_with("iVoro") && has_columns(paper(), columns) {
+            add(method);
+        }
+    }
+    names.iter().map(|label| Line::of(columns, label, label, free)).collect()
+}
+
+/// Whether the paper has one of these columns.
+fn has_columns(paper: &Paper, columns: &Columns<'_, '_>) -> bool {
+    columns.iter().any(|group| {
+        group.named
+            && paper.protocol.iter().any(|column| {
+                same_name(&column.data_set, &group.data_set) && column.name == group.protocol
+            })
+    })
+}
+
+fn ablation(columns: &Columns<'_, '_>) -> Markup {
+    let mut labels: Vec<(&str, &Row<'_>)> = Vec::new();
+    for row in columns.iter().flat_map(|group| &group.rows) {
+        if row.kind == Kind::Variant && labels.iter().all(|(label, _)| *label != row.label) {
+            labels.push((&row.label, row));
+        }
+    }
+    if labels.is_empty() {
+        return missing_line("variants", "ivoro run FEATURES --variants paper --out runs/NAME");
+    }
+    let lines = labels.into_iter().map(|(label, row)| Line {
+        letters: Some(letters(row)),
+        ..Line::of(columns, label, label, true)
+    });
+    let part = Part { title: "", lines: lines.collect() };
+    table(
+        columns,
+        Shows::Accuracy,
+        &[part],
+        "Table 2 (paper: tab:abl). All variants; ■ marks the letters that are on. 3: third block alone.",
+    )
+}
+
+/// The letters in the order of names.
+const LETTERS: [&str; 10] = ["3", "N", "F", "K", "W", "D", "R", "AC", "AI", "L"];
+
+fn letters(row: &Row<'_>) -> Markup {
+    let on = row.variant.map(|v| {
+        [
+            v.third,
+            v.normalise,
+            v.flip,
+            v.lift,
+            v.whiten,
+            v.divide,
+            v.residual,
+            v.views == Views::Consensus,
+            v.views == Views::Integration,
+            v.layered,
+        ]
+    });
+    html! {
+        @for (at, letter) in LETTERS.iter().enumerate() {
+            td.mid {
+                @match on {
+                    Some(on) if on[at] => span title=(letter) { "■" },
+                    Some(_) => span.off { "·" },
+                    None => span.off { "?" },
+                }
+            }
+        }
+    }
+}
+
+fn forgetting(columns: &Columns<'_, '_>) -> Markup {
+    let mut own: Vec<&str> = Vec::new();
+    for row in columns.iter().flat_map(|group| &group.rows) {
+        if row.kind == Kind::Variant && !own.contains(&row.label.as_str()) {
+            own.push(&row.label);
+        }
+    }
+    let parts = [
+        Part { title: "Keep samples", lines: others(columns, false, Shows::Forgetting) },
+        Part { title: "Keep no sample", lines: others(columns, true, Shows::Forgetting) },
+        Part {
+            title: "iVoro",
+            lines: own.into_iter().map(|label| Line::of(columns, label, label, true)).collect(),
+        },
+    ];
+    table(
+        columns,
+        Shows::Forgetting,
+        &parts,
+        "Average forgetting after the last phase (paper: tab:forget), points; less is better.",
+    )
+}
+
+fn table(columns: &Columns<'_, '_>, shows: Shows, parts: &[Part<'_, '_>], caption: &str) -> Markup {
+    let measures = shows.measures();
+    let lettered = parts.iter().flat_map(|part| &part.lines).any(|line| line.letters.is_some());
+    let width = 1 + columns.len() * measures.len() + if lettered { LETTERS.len() } else { 0 };
+    let mut cells: Vec<Vec<Vec<Cell>>> = parts
+        .iter()
+        .map(|part| part.lines.iter().map(|line| line.cells(columns, shows)).collect())
+        .collect();
+    mark_best(&mut cells, parts, shows);
+    html! {
+        div.wide tabindex="0" { table {
+            caption { (caption) }
+            thead {
+                tr {
+                    th rowspan="2" { "Method" }
+                    @if lettered { @for letter in LETTERS { th.mid rowspan="2" { (letter) } } }
+                    @for group in columns {
+                        th.mid colspan=(measures.len()) { (name(&group.protocol)) }
+                    }
+                }
+                tr { @for _ in columns { @for (_, word) in measures { th { (word) } } } }
+            }
+            tbody { @for (part, cells) in parts.iter().zip(&cells) {
+                @if !part.title.is_empty() && !part.lines.is_empty() {
+                    tr.part { th colspan=(width) { (part.title) } }
+                }
+                @for (line, cells) in part.lines.iter().zip(cells) {
+                    tr {
+                        th scope="row" { (line.title) }
+                        @if let Some(letters) = &line.letters { (letters) }
+                        @for cell in cells { (cell.show()) }
+                    }
+                }
+            } }
+        } }
+    }
+}
+
+/// Marks the best of ours in each column, among lines that count.
+fn mark_best(cells: &mut [Vec<Vec<Cell>>], parts: &[Part<'_, '_>], shows: Shows) {
+    let columns = cells.iter().flatten().map(Vec::len).max().unwrap_or(0);
+    let sign = match shows {
+        Shows::Accuracy => 1.0,
+        Shows::Forgetting => -1.0,
+    };
+    for column in 0..columns {
+        let score = |cell: &Cell| cell.ours.as_ref().map(|(spread, _)| sign * spread.mean);
+        let mut best: Option<f64> = None;
+        for (part, rows) in parts.iter().zip(cells.iter()) {
+            for (_, row) in part.lines.iter().zip(rows).filter(|(line, _)| line.counts) {
+                best = row.get(column).and_then(score).into_iter().chain(best).reduce(f64::max);
+            }
+        }
+        for (part, rows) in parts.iter().zip(cells.iter_mut()) {
+            for (line, row) in part.lines.iter().zip(rows) {
+                let Some(cell) = row.get_mut(column).filter(|_| line.counts) else { continue };
+                cell.best = best.is_some() && score(cell) == best;
+            }
+        }
+    }
+}

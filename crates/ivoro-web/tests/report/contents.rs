@@ -1,0 +1,198 @@
+use std::collections::HashSet;
+use std::io::Write as _;
+
+use ivoro::picture::{Embedding, Scene, ScenePhase, Site};
+use ivoro_web::{Inputs, build};
+
+use crate::made::{drawn, record, report};
+
+const METHODS: [&str; 9] = [
+    "iVoro",
+    "iVoro-N",
+    "iVoro-AC",
+    "iVoro-AI",
+    "iVoro3",
+    "iVoro-NWAI",
+    "fecam",
+    "PASS",
+    "iCaRL-CNN",
+];
+const PHASES: [usize; 6] = [50, 10, 10, 10, 10, 10];
+
+#[test]
+fn every_number_links_to_its_run_and_stands_beside_the_papers() {
+    let page = report(&[record("CIFAR-100", &PHASES, &METHODS)]).html;
+    // iVoro: accuracies 50, 47, … 35, so 42.5 on average; the paper has 66.39 and 56.05
+    assert!(page.contains("42.50"), "average");
+    assert!(page.contains("paper 66.39 (−23.89)"), "difference of the average");
+    assert!(page.contains("paper 56.05 (−21.05)"), "difference of the last");
+    assert!(page.contains("paper 8.17"), "forgetting");
+    let targets: HashSet<&str> =
+        page.split("id=\"").skip(1).filter_map(|p| p.split('"').next()).collect();
+    let links = page.split("href=\"#").skip(1).filter_map(|part| part.split('"').next());
+    let mut count = 0;
+    for link in links {
+        assert!(targets.contains(link), "{link}");
+        count += 1;
+    }
+    assert!(count > 2 * METHODS.len());
+}
+
+#[test]
+fn what_keeps_samples_is_set_apart_and_never_the_best() {
+    let page = report(&[record("CIFAR-100", &PHASES, &METHODS)]).html;
+    let table = page.split("Table 1").nth(1).unwrap();
+    let table = &table[..table.find("</table>").unwrap()];
+    let kept = table.find("Keep samples").unwrap();
+    let free = table.find("Keep no sample").unwrap();
+    let row = table.find("iCaRL-CNN").unwrap();
+    assert!(kept < row && row < free);
+    // iCaRL-CNN has the highest number of all, 58 − 15; the mark is at PASS, the next
+    let marks: Vec<usize> = table.match_indices("●").map(|(at, _)| at).collect();
+    assert_eq!(marks.len(), 2);
+    let pass = table.find(">PASS<").unwrap();
+    assert!(marks.iter().all(|mark| *mark > pass && *mark < pass + 600), "{table}");
+    assert!(page.contains("keeps 20 samples a class"));
+}
+
+#[test]
+fn several_orders_become_mean_and_deviation() {
+    let (first, mut second) =
+        (record("CIFAR-100", &PHASES, &["iVoro"]), record("CIFAR-100", &PHASES, &["iVoro"]));
+    second.order = "7".to_owned();
+    second.methods[0].summary.average += 2.0;
+    let page = report(&[first, second]).html;
+    assert!(page.contains("43.50 ± 1.41"), "mean of 42.5 and 44.5");
+}
+
+#[test]
+fn a_whole_report_has_every_kind_of_figure_and_all_are_drawn() {
+    let mut records = vec![
+        record("CIFAR-100", &PHASES, &METHODS),
+        record("CIFAR-100", &[40, 10, 10, 10, 10, 10, 10], &METHODS),
+    ];
+    for lambda in [0.3, 0.5, 1.0] {
+        let mut swept = record("CIFAR-100", &PHASES, &["iVoro-N"]);
+        swept.options = serde_json::json!({"given": {"lambda": lambda, "beta": null}});
+        records.push(swept);
+    }
+    let report = report(&records);
+    let names: Vec<&str> = report.figures.iter().map(ivoro_web::Figure::name).collect();
+    for kind in [
+        "accuracy-",
+        "forgetting-",
+        "bursts-",
+        "schematic-",
+        "lambda-",
+        "base-size-",
+        "layers-",
+        "hv-cifar",
+        "hv-gain-",
+        "reliability-",
+        "risk-coverage-",
+        "rejection-",
+        "confusion-",
+        "bytes-",
+        "seconds-",
+    ] {
+        assert!(names.iter().any(|name| name.starts_with(kind)), "{kind} {names:?}");
+    }
+    assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
+    drawn(&report);
+    // what was run with a given λ is no row of the tables
+    assert!(!report.html.contains("(lambda 0.3)"));
+}
+
+#[test]
+fn what_is_missing_is_said_with_the_command_that_makes_it() {
+    let page = report(&[record("CIFAR-100", &[3], &["iVoro"])]).html;
+    for command in ["ivoro figure tsne", "ivoro figure scene", "--lambda 0.3", "--protocol 40+12x5"]
+    {
+        let missing = page.split("class=\"missing\"").skip(1);
+        assert!(
+            missing.into_iter().any(|part| part.split("</p>").next().unwrap().contains(command)),
+            "{command}"
+        );
+    }
+    assert!(!page.contains("<svg class=\"figure\" viewBox=\"0 0 420 0\""));
+}
+
+#[test]
+fn nothing_of_the_paper_stands_beside_a_set_without_a_name() {
+    let mut unnamed = record("", &PHASES, &["iVoro"]);
+    unnamed.data_set = None;
+    unnamed.features = "cifar100.features".to_owned();
+    let page = report(&[unnamed]).html;
+    assert!(!page.contains("paper 66.39"));
+    assert!(page.contains("--data-set NAME"));
+}
+
+#[test]
+fn settings_chosen_on_test_samples_are_stamped() {
+    let mut tuned = record("CIFAR-100", &PHASES, &["iVoro"]);
+    tuned.tuned_on_test = true;
+    let page = report(&[tuned]).html;
+    assert!(page.contains("iVoro (tuned on test)"));
+    assert!(page.contains("Settings chosen on test samples"));
+}
+
+#[test]
+fn compressed_records_scenes_and_embeddings_are_read() {
+    let mut inputs = Inputs::default();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed
+        .write_all(&serde_json::to_vec(&record("MNIST", &[4, 3, 3], &["iVoro"])).unwrap())
+        .unwrap();
+    inputs.add("mnist/run.json.gz", &packed.finish().unwrap());
+    let site = |class: u32, sister: u32| Site {
+        at: [class as f32, (class * 7 % 10 + sister) as f32],
+        weight: 0.0,
+        class,
+        sister,
+    };
+    let samples: Vec<(f32, f32, u32)> = (0..500u16)
+        .map(|at| (f32::from(at % 97) / 10.0, f32::from(at % 89) / 10.0, u32::from(at % 10)))
+        .collect();
+    let phase = ScenePhase {
+        accuracy: Some(64.84),
+        accuracy_by_phase: vec![Some(90.0), None],
+        sites: (0..40).map(|at| site(at / 4, at % 4)).collect(),
+        samples: samples.clone(),
+    };
+    let classes: Vec<String> = (0..10).map(|class| class.to_string()).collect();
+    let scene = Scene {
+        version: 1,
+        data_set: "MNIST".to_owned(),
+        method: "iVoro-AC".to_owned(),
+        classes: classes.clone(),
+        phases: vec![phase],
+    };
+    inputs.add("mnist.scene.json", &serde_json::to_vec(&scene).unwrap());
+    let embedding = Embedding {
+        version: 1,
+        data_set: "MNIST".to_owned(),
+        method: "iVoro".to_owned(),
+        perplexity: 30.0,
+        classes,
+        phases: vec![4, 3, 3],
+        points: samples,
+        ..Embedding::default()
+    };
+    inputs.add("mnist.tsne.json", &serde_json::to_vec(&embedding).unwrap());
+    assert!(inputs.problems.is_empty(), "{:?}", inputs.problems);
+    let report = build(&inputs);
+    assert!(report.html.contains("Exact cells of 40 sites with 500 samples. Accuracy 64.8 % (90.0 / – on the classes of each phase)."));
+    assert_eq!(
+        report.figures.iter().filter(|figure| figure.name().starts_with("tsne-")).count(),
+        3
+    );
+    drawn(&report);
+}
+
+#[test]
+fn the_same_records_make_the_same_report() {
+    let records = [record("CIFAR-100", &PHASES, &METHODS), record("MNIST", &[4, 3, 3], &["iVoro"])];
+    let (first, second) = (report(&records), report(&records));
+    assert_eq!(first.html, second.html);
+    assert_eq!(first.figures[0].png(1.0).unwrap(), second.figures[0].png(1.0).unwrap());
+}

@@ -1,0 +1,5 @@
+//! Reports of good, odd and hostile records.
+
+mod contents;
+mod hostile;
+mod made;

@@ -1,0 +1,22 @@
+//! What pictures need of a head: its points and the sites of its diagrams.
+
+use crate::diagram::PowerDiagram;
+use crate::error::Result;
+use crate::features::Features;
+use crate::head::Head;
+use crate::head::points::Stage;
+use crate::matrix::Matrix;
+
+impl Head {
+    /// Samples as points of the space that the classes' centres live in: one matrix for each
+    /// view and layer that is measured by itself, view-major.
+    pub fn block_points(&self, features: &Features) -> Result<Vec<Matrix>> {
+        Ok(self.points(features, Stage::Full)?.blocks)
+    }
+
+    /// The diagram between phases of each view and layer that is measured by itself, view-major:
+    /// under AC and AI the sister classes of one rotation each.
+    pub fn block_diagrams(&self) -> Result<Vec<PowerDiagram>> {
+        Ok(self.cells()?.cross.iter().map(|metric| metric.diagram().clone()).collect())
+    }
+}
