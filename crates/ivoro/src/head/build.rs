@@ -74,7 +74,7 @@ impl Head {
     }
 
     /// Cross-phase centres of one block: class means, moved by the residual under R.
-    fn centres(&self, frame: &Frame, block: usize) -> Result<Matrix> {
+    pub(super) fn centres(&self, frame: &Frame, block: usize) -> Result<Matrix> {
         let mut data = Vec::with_capacity(self.classes.len() * frame.dims[block]);
         for class in &self.classes {
             let statistics = &class.statistics;

@@ -6,7 +6,7 @@ use crate::learner::Learner;
 use crate::matrix::Matrix;
 
 /// What tells one method from another.
-pub(super) trait Method {
+pub(super) trait Method: Send {
     /// Learns a phase that was checked; `known` classes came before its own.
     fn absorb(&mut self, phase: &Phase<'_>, known: usize) -> Result<()>;
 
