@@ -13,7 +13,9 @@ use ivoro::{ModelOptions, Variant};
 pub(crate) use crate::args_figures::{
     FigureArguments, FigureCommand, ReportArguments, SceneArguments, TsneArguments,
 };
-use crate::image_args::{DemoArguments, ExtractArguments, PipelineArguments, TrainArguments};
+use crate::image_args::{
+    DemoArguments, ExtractArguments, LookArguments, PipelineArguments, TrainArguments,
+};
 
 /// Teach a running classifier new classes, from their features alone.
 ///
@@ -297,7 +299,7 @@ pub(crate) struct LearnArguments {
     /// The model file; begun if it does not exist.
     pub(crate) model: PathBuf,
 
-    /// Features of the new classes.
+    /// Features of the new classes, or with --backbone a folder of images by class.
     pub(crate) features: PathBuf,
 
     /// Variant of a new model (default: iVoro-N); an existing one keeps its own, and its settings.
@@ -307,6 +309,9 @@ pub(crate) struct LearnArguments {
     /// Learn only these classes of the file.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) classes: Option<Vec<String>>,
+
+    #[command(flatten)]
+    pub(crate) look: LookArguments,
 
     #[command(flatten)]
     pub(crate) input: InputArguments,
@@ -338,8 +343,10 @@ pub(crate) struct PredictArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of the queries; labels, if there are any, are used to report the accuracy.
-    pub(crate) features: PathBuf,
+    /// Features of the queries; labels, if there are any, are used to report the accuracy. With
+    /// --backbone: images, and folders of images.
+    #[arg(required = true)]
+    pub(crate) features: Vec<PathBuf>,
 
     /// How many classes to list.
     #[arg(long, value_name = "K", default_value = "3")]
@@ -366,6 +373,9 @@ pub(crate) struct PredictArguments {
     pub(crate) format: Format,
 
     #[command(flatten)]
+    pub(crate) look: LookArguments,
+
+    #[command(flatten)]
     pub(crate) input: InputArguments,
 }
 
@@ -374,12 +384,16 @@ pub(crate) struct UpdateArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of more samples of classes the model knows.
+    /// Features of more samples of classes the model knows, or with --backbone a folder of images
+    /// by class.
     pub(crate) features: PathBuf,
 
     /// Use only these classes of the file.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) classes: Option<Vec<String>>,
+
+    #[command(flatten)]
+    pub(crate) look: LookArguments,
 
     #[command(flatten)]
     pub(crate) input: InputArguments,

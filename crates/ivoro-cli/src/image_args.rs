@@ -15,7 +15,24 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Images")]
 pub(crate) struct ImageArguments {
-    /// Side of the square that images are brought to (default: their own size, if all have one).
+    #[command(flatten)]
+    pub(crate) fitting: FitArguments,
+
+    /// Share of each class that becomes test images, where a folder has no such part.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
+    pub(crate) test_share: f64,
+
+    /// Seed of that division.
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub(crate) split_seed: u64,
+}
+
+/// How images are brought to the shape that a network takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Images")]
+pub(crate) struct FitArguments {
+    /// Side of the square that images are brought to (default: what the network was trained on, or
+    /// their own size, if all have one).
     #[arg(long, value_name = "PIXELS")]
     pub(crate) size: Option<usize>,
 
@@ -26,14 +43,30 @@ pub(crate) struct ImageArguments {
     /// Leave out images that can't be read, and list them, instead of stopping at the first.
     #[arg(long)]
     pub(crate) skip_broken: bool,
+}
 
-    /// Share of each class that becomes test images, where a folder has no such part.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
-    pub(crate) test_share: f64,
+impl FitArguments {
+    pub(crate) fn broken(&self) -> Broken {
+        if self.skip_broken { Broken::Skip } else { Broken::Fail }
+    }
 
-    /// Seed of that division.
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
-    pub(crate) split_seed: u64,
+    /// The shape that images are brought to: the size given, else the one that the network was
+    /// made for, else that of the first image, which all others must then have too.
+    pub(crate) fn fit(&self, own: Shape, network: Option<Shape>) -> Fit {
+        let channels = network.map_or(own.channels, |shape| shape.channels);
+        match (self.size, network) {
+            (Some(size), _) => Fit {
+                shape: Shape { height: size, width: size, channels },
+                how: match self.fit {
+                    FitChoice::Stretch => How::Resize,
+                    FitChoice::Centre => How::ResizeThenCentreCrop { resize: size * 8 / 7 },
+                },
+            },
+            (None, Some(shape)) if shape.height > 0 => Fit { shape, how: How::Resize },
+            (None, None) => Fit { shape: own, how: How::Exact },
+            (None, Some(_)) => Fit { shape: Shape { channels, ..own }, how: How::Resize },
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -51,12 +84,11 @@ impl ImageArguments {
     }
 
     pub(crate) fn broken(&self) -> Broken {
-        if self.skip_broken { Broken::Skip } else { Broken::Fail }
+        self.fitting.broken()
     }
 
-    /// The shape that images are brought to. Without a size given, it is that of the first one,
-    /// and all others must have it too.
-    pub(crate) fn fit(&self, split: &Split, channels: Option<usize>) -> Result<Fit, Failure> {
+    /// The shape that the images of a split are brought to.
+    pub(crate) fn fit(&self, split: &Split, network: Option<Shape>) -> Result<Fit, Failure> {
         let own = match split.shape() {
             Some(shape) => shape,
             None if split.is_empty() => {
@@ -64,18 +96,7 @@ impl ImageArguments {
             }
             None => split.measure(0)?,
         };
-        let channels = channels.unwrap_or(own.channels);
-        Ok(match self.size {
-            None if channels == own.channels => Fit { shape: own, how: How::Exact },
-            None => Fit { shape: Shape { channels, ..own }, how: How::Resize },
-            Some(size) => Fit {
-                shape: Shape { height: size, width: size, channels },
-                how: match self.fit {
-                    FitChoice::Stretch => How::Resize,
-                    FitChoice::Centre => How::ResizeThenCentreCrop { resize: size * 8 / 7 },
-                },
-            },
-        })
+        Ok(self.fitting.fit(own, network))
     }
 }
 
@@ -273,9 +294,10 @@ pub(crate) struct ExtractArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Network")]
 pub(crate) struct BackboneArguments {
-    /// Weights of the network: a safetensors file of ours or of torchvision's ResNet-18.
+    /// The network that looks at images: weights of ours or of torchvision's ResNet-18
+    /// (.safetensors), or an ONNX file.
     #[arg(long, value_name = "FILE")]
-    pub(crate) backbone: PathBuf,
+    pub(crate) backbone: Option<PathBuf>,
 
     /// Where to compute: cpu, cuda or cuda:N; cuda:0:full for 32-bit arithmetic on a GPU.
     #[arg(long, default_value = "cpu")]
@@ -284,6 +306,28 @@ pub(crate) struct BackboneArguments {
     /// Images computed at once.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) batch: usize,
+
+    /// ONNX: values that are features, the last layer first (default: the outputs of the graph).
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) onnx_outputs: Vec<String>,
+
+    /// ONNX: mean of each channel of pixels from 0 to 1 (default: ImageNet's).
+    #[arg(long, value_name = "R,G,B", value_delimiter = ',', requires = "onnx_deviation")]
+    pub(crate) onnx_mean: Vec<f32>,
+
+    /// ONNX: deviation of each channel.
+    #[arg(long, value_name = "R,G,B", value_delimiter = ',', requires = "onnx_mean")]
+    pub(crate) onnx_deviation: Vec<f32>,
+}
+
+/// For verbs that take features or, with a network, images.
+#[derive(Debug, Args)]
+pub(crate) struct LookArguments {
+    #[command(flatten)]
+    pub(crate) network: BackboneArguments,
+
+    #[command(flatten)]
+    pub(crate) fitting: FitArguments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

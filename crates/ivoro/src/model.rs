@@ -52,6 +52,11 @@ impl Asker {
         Self { model }
     }
 
+    /// The variant.
+    pub fn variant(&self) -> Variant {
+        self.model.head().variant()
+    }
+
     /// See [`Model::ask`].
     pub fn ask(&self, queries: &Features, options: AskOptions) -> Result<Vec<Prediction>> {
         self.model.ask(queries, options)

@@ -2,8 +2,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anstream::eprintln;
-use ivoro_vision::dataset::Dataset;
-use ivoro_vision::engine::Backbone;
+use ivoro_vision::dataset::{Dataset, Shape};
+use ivoro_vision::engine::onnx::{OnnxNetwork, OnnxOptions};
+use ivoro_vision::engine::{Backbone, Normalisation};
 use ivoro_vision::extract::{Extracted, Extraction, extract};
 use ivoro_vision::network::{Weights, fingerprint};
 
@@ -15,27 +16,56 @@ use crate::{output, progress};
 pub(crate) struct Loaded {
     pub(crate) backbone: Box<dyn Backbone>,
     pub(crate) fingerprint: String,
-    /// Channels that the network takes.
-    pub(crate) channels: usize,
+    /// The shape of images it was made for; height and width are 0 where any will do.
+    pub(crate) shape: Shape,
 }
 
 /// Opens the network that the arguments name.
-pub(crate) fn load(arguments: &BackboneArguments) -> Result<Loaded, Failure> {
-    let bytes = fs_err::read(&arguments.backbone)?;
-    let weights = Weights::from_bytes(&arguments.backbone, &bytes)?;
+pub(crate) fn load(arguments: &BackboneArguments, size: Option<usize>) -> Result<Loaded, Failure> {
+    let Some(path) = &arguments.backbone else {
+        let text = "images need a network that looks at them: name one with --backbone";
+        return Err(Failure::Usage(text.to_owned()));
+    };
+    let bytes = fs_err::read(path)?;
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
+        return load_onnx(arguments, path, size, fingerprint(&bytes));
+    }
+    let weights = Weights::from_bytes(path, &bytes)?;
     Ok(Loaded {
         backbone: arguments.device.backbone(&weights)?,
         fingerprint: fingerprint(&bytes),
-        channels: weights.architecture.channels,
+        shape: weights.image(),
     })
+}
+
+fn load_onnx(
+    arguments: &BackboneArguments,
+    path: &Path,
+    size: Option<usize>,
+    fingerprint: String,
+) -> Result<Loaded, Failure> {
+    let (mean, deviation) = (arguments.onnx_mean.clone(), arguments.onnx_deviation.clone());
+    let normalisation = (!mean.is_empty()).then_some(Normalisation { mean, deviation });
+    let options = OnnxOptions {
+        outputs: arguments.onnx_outputs.clone(),
+        height: size,
+        width: size,
+        normalisation,
+        batch: arguments.batch,
+        ..OnnxOptions::default()
+    };
+    let network = OnnxNetwork::open(path, &options)?;
+    let any = Shape { height: 0, width: 0, channels: 3 };
+    let shape = network.shape().unwrap_or(any);
+    Ok(Loaded { backbone: Box::new(network), fingerprint, shape })
 }
 
 /// Writes the features of a data set.
 pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failure> {
     let dataset = arguments.images.open(&arguments.dataset)?;
     eprintln!("{}: {}", dataset.name, dataset.layout);
-    let mut loaded = load(&arguments.backbone)?;
-    let fit = arguments.images.fit(&dataset.train, Some(loaded.channels))?;
+    let mut loaded = load(&arguments.backbone, arguments.images.fitting.size)?;
+    let fit = arguments.images.fit(&dataset.train, Some(loaded.shape))?;
     let settings = Extraction {
         views: views(&arguments.views),
         layers: arguments.layers.clone(),

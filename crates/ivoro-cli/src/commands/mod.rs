@@ -3,6 +3,7 @@
 mod demo;
 mod extract;
 mod figure;
+mod images;
 mod model;
 mod predict;
 mod report;

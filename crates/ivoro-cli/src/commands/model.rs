@@ -8,6 +8,7 @@ use ivoro::store::{ModelLock, load, save};
 use ivoro::{Features, Model, Variant};
 use serde_json::json;
 
+use super::images::Looker;
 use crate::args::{
     ForgetArguments, InputArguments, InspectArguments, LearnArguments, MergeArguments,
     UpdateArguments,
@@ -67,7 +68,12 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
         Model::new(arguments.variant.unwrap_or(NEW_MODEL), arguments.settings.options())
     };
     let before = model.head().known().len();
-    let phase = samples(&arguments.features, &arguments.input, arguments.classes.as_ref())?;
+    let variant = model.head().variant();
+    let phase = match &arguments.look.network.backbone {
+        Some(_) => Looker::open(&arguments.look, variant)?
+            .samples(&arguments.features, arguments.classes.as_ref())?,
+        None => samples(&arguments.features, &arguments.input, arguments.classes.as_ref())?,
+    };
     let spinner =
         progress::spinner(if before == 0 { "choosing settings, learning" } else { "learning" });
     model.learn(&phase)?;
@@ -98,7 +104,11 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
 pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
     let _lock = ModelLock::acquire(&arguments.model)?;
     let mut model = load(&arguments.model)?;
-    let more = samples(&arguments.features, &arguments.input, arguments.classes.as_ref())?;
+    let more = match &arguments.look.network.backbone {
+        Some(_) => Looker::open(&arguments.look, model.head().variant())?
+            .samples(&arguments.features, arguments.classes.as_ref())?,
+        None => samples(&arguments.features, &arguments.input, arguments.classes.as_ref())?,
+    };
     let report = model.update(&more)?;
     save(&model, &arguments.model)?;
     let variant = model.head().variant();

@@ -1,12 +1,15 @@
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use ivoro::Features;
 use ivoro::head::{Approximation, Search};
-use ivoro::model::{AskOptions, BurstRule, Prediction};
+use ivoro::model::{AskOptions, Asker, BurstRule, Prediction};
 use ivoro::store::load_to_ask;
+use ivoro_vision::dataset::collect_images;
 use serde_json::json;
 
+use super::images::Looker;
 use crate::args::{BurstChoice, Format, PredictArguments};
 use crate::commands::model::read;
 use crate::failure::Failure;
@@ -20,7 +23,6 @@ const BATCH: usize = 4096;
 /// Asks a model about features.
 pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
     let model = load_to_ask(&arguments.model)?;
-    let set = read(&arguments.features, &arguments.input)?.asking()?;
     let rule = match arguments.burst_rule {
         BurstChoice::Sum => BurstRule::Sum,
         BurstChoice::Vote => BurstRule::Vote,
@@ -34,6 +36,14 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
     if let Some(about) = model.approximation(options)? {
         note(about);
     }
+    if arguments.look.network.backbone.is_some() {
+        return predict_images(arguments, &model, options);
+    }
+    let [path] = &arguments.features[..] else {
+        let text = "one features file at a time; images need --backbone";
+        return Err(Failure::Usage(text.to_owned()));
+    };
+    let set = read(path, &arguments.input)?.asking()?;
     let size = arguments.burst.map_or(1, NonZeroUsize::get);
     let labels = set.labelled.then_some(&set.features);
     let mut printer = Printer::new(arguments, labels);
@@ -42,12 +52,53 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
     for rows in rows.chunks(BATCH.next_multiple_of(size)) {
         let answers = model.ask(&set.features.select(rows), options)?;
         for (at, prediction) in answers.iter().enumerate() {
-            printer.take(rows[at * size], prediction)?;
+            printer.take(&Query::Row(rows[at * size]), prediction)?;
         }
         bar.inc(rows.len() as u64);
     }
     bar.finish_and_clear();
     printer.finish()
+}
+
+/// Asks about images, some at a time; answers are printed as they come.
+fn predict_images(
+    arguments: &PredictArguments,
+    model: &Asker,
+    options: AskOptions,
+) -> Result<(), Failure> {
+    let paths = collect_images(&arguments.features)?;
+    let mut looker = Looker::open(&arguments.look, model.variant())?;
+    let size = arguments.burst.map_or(1, NonZeroUsize::get);
+    let mut printer = Printer::new(arguments, None);
+    let bar = progress::bar(paths.len());
+    for paths in paths.chunks(arguments.look.network.batch.max(1).next_multiple_of(size)) {
+        if let Some((read, features)) = looker.queries(paths)? {
+            let answers = model.ask(&features, options)?;
+            for (at, prediction) in answers.iter().enumerate() {
+                printer.take(&Query::File(read[at * size].clone()), prediction)?;
+            }
+            printer.out.flush()?;
+        }
+        bar.inc(paths.len() as u64);
+    }
+    bar.finish_and_clear();
+    printer.finish()
+}
+
+/// What an answer is about.
+enum Query {
+    Row(usize),
+    File(PathBuf),
+}
+
+impl Query {
+    /// The column it stands in, and its text.
+    fn name(&self) -> (&'static str, String) {
+        match self {
+            Self::Row(row) => ("row", row.to_string()),
+            Self::File(path) => ("file", path.display().to_string()),
+        }
+    }
 }
 
 /// Says that answers are approximate, before the first of them.
@@ -76,8 +127,17 @@ struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     fn new(arguments: &PredictArguments, labels: Option<&'a Features>) -> Self {
-        let header =
-            ["row", "class", "probability", "distance", "runner-up", "HV", "unknown", "burst"];
+        let images = arguments.look.network.backbone.is_some();
+        let header = [
+            if images { "file" } else { "row" },
+            "class",
+            "probability",
+            "distance",
+            "runner-up",
+            "HV",
+            "unknown",
+            "burst",
+        ];
         Self {
             format: arguments.format,
             burst: arguments.burst.map(NonZeroUsize::get),
@@ -90,19 +150,26 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn take(&mut self, row: usize, prediction: &Prediction) -> Result<(), Failure> {
-        let label =
-            self.labels.map(|features| features.classes()[features.labels()[row] as usize].clone());
+    fn take(&mut self, query: &Query, prediction: &Prediction) -> Result<(), Failure> {
+        let label = match (query, self.labels) {
+            (Query::Row(row), Some(features)) => {
+                Some(features.classes()[features.labels()[*row] as usize].clone())
+            }
+            _ => None,
+        };
         let best = &prediction.top[0];
         self.right += usize::from(label.as_ref() == Some(&best.class));
         self.unknown += usize::from(prediction.unknown == Some(true));
         self.asked += 1;
         match self.format {
-            Format::Table => self.table.row(cells(row, prediction)),
-            Format::Csv => self.csv(row, prediction, label.as_deref())?,
+            Format::Table => self.table.row(cells(query, prediction)),
+            Format::Csv => self.csv(query, prediction, label.as_deref())?,
             Format::Jsonl => {
                 let mut value = json!(prediction);
-                value["row"] = json!(row);
+                match query {
+                    Query::Row(row) => value["row"] = json!(row),
+                    Query::File(path) => value["file"] = json!(path.display().to_string()),
+                }
                 value["label"] = json!(label);
                 writeln!(self.out, "{value}")?;
             }
@@ -110,13 +177,19 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    fn csv(&mut self, row: usize, prediction: &Prediction, label: Option<&str>) -> io::Result<()> {
+    fn csv(
+        &mut self,
+        query: &Query,
+        prediction: &Prediction,
+        label: Option<&str>,
+    ) -> io::Result<()> {
+        let (column, name) = query.name();
         if self.asked == 1 {
             let candidates = (1..=prediction.top.len())
                 .map(|k| format!(",class_{k},distance_{k},probability_{k}"));
             writeln!(
                 self.out,
-                "row,label,unknown,uncertainty,strangeness,burst,approximate{}",
+                "{column},label,unknown,uncertainty,strangeness,burst,approximate{}",
                 candidates.collect::<String>()
             )?;
         }
@@ -124,7 +197,8 @@ impl<'a> Printer<'a> {
             prediction.unknown.map_or("", |unknown| if unknown { "true" } else { "false" });
         write!(
             self.out,
-            "{row},{},{unknown},{},{},{},{}",
+            "{},{},{unknown},{},{},{},{}",
+            quoted(&name),
             quoted(label.unwrap_or("")),
             prediction.uncertainty,
             prediction.strangeness.map_or(String::new(), |value| value.to_string()),
@@ -158,14 +232,14 @@ impl<'a> Printer<'a> {
     }
 }
 
-fn cells(row: usize, prediction: &Prediction) -> Vec<String> {
+fn cells(query: &Query, prediction: &Prediction) -> Vec<String> {
     let best = &prediction.top[0];
     let percent = |p: Option<f64>| p.map_or("–".to_owned(), |p| format!("{:.1} %", 100.0 * p));
     let runner = prediction.top.get(1).map_or(String::new(), |second| {
         format!("{} ({})", second.class, percent(second.probability))
     });
     vec![
-        row.to_string(),
+        query.name().1,
         best.class.clone(),
         percent(best.probability),
         format!("{:.4}", best.distance),

@@ -154,13 +154,19 @@ impl<'a> Pipeline<'a> {
             None => self.weights(base)?,
         };
         let backbone = BackboneArguments {
-            backbone: weights,
+            backbone: Some(weights),
             device: self.arguments.device.clone(),
             batch: self.arguments.extraction_batch,
+            onnx_outputs: Vec::new(),
+            onnx_mean: Vec::new(),
+            onnx_deviation: Vec::new(),
         };
-        let mut loaded = extract::load(&backbone)?;
-        let fit = self.arguments.images.fit(&self.dataset.train, Some(loaded.channels))?;
-        let settings = self.extraction(&loaded.fingerprint, fit);
+        let mut loaded = extract::load(&backbone, self.arguments.images.fitting.size)?;
+        let fit = self.arguments.images.fit(&self.dataset.train, Some(loaded.shape))?;
+        // The last layer and the block before it, as far as the network has them.
+        let layers: Vec<String> =
+            loaded.backbone.layers().iter().take(2).map(|(name, _)| name.clone()).collect();
+        let settings = self.extraction(&loaded.fingerprint, fit, &layers);
         let made_of = format!("{settings:?}");
         let path = self.cache.join(format!("{}.features", short_hash(&made_of)));
         if path.exists() {
@@ -172,11 +178,11 @@ impl<'a> Pipeline<'a> {
         Ok(path)
     }
 
-    fn extraction(&self, weights: &str, fit: Fit) -> Extraction {
+    fn extraction(&self, weights: &str, fit: Fit, layers: &[String]) -> Extraction {
         let note = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         Extraction {
             views: views(&self.arguments.views),
-            layers: vec!["last".to_owned(), "block3".to_owned()],
+            layers: layers.to_vec(),
             half_precision: true,
             batch: self.arguments.extraction_batch,
             fit,

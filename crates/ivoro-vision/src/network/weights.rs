@@ -9,6 +9,7 @@ use half::f16;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::architecture::{Architecture, Parameter, Role, Stem};
+use crate::dataset::Shape;
 use crate::engine::Normalisation;
 use crate::error::{Error, Result};
 
@@ -73,6 +74,18 @@ impl Weights {
     /// The values of the parameter called `name`.
     pub fn get(&self, name: &str) -> Option<&[f32]> {
         self.iter().find(|(parameter, _)| parameter.name == name).map(|(_, values)| values)
+    }
+
+    /// The shape of the images it was trained on; height and width are 0 where that is not known.
+    pub fn image(&self) -> Shape {
+        let channels = self.architecture.channels;
+        // As `Shape` writes itself: 32×32 colour.
+        let text = self.metadata.get("image").map_or("", String::as_str);
+        let mut sizes = text.split(['×', ' ']).filter_map(|part| part.parse().ok());
+        match (sizes.next(), sizes.next()) {
+            (Some(height), Some(width)) => Shape { height, width, channels },
+            _ => Shape { height: 0, width: 0, channels },
+        }
     }
 
     /// Reads a file of ours or of torchvision's. `outputs` and `embedding` follow from the shapes
@@ -317,5 +330,60 @@ fn take(path: &Path, found: &Found, parameter: &Parameter) -> Result<Vec<f32>> {
     match values.iter().find(|value| !value.is_finite()) {
         Some(value) => Err(Error::malformed(path, format!("\"{name}\" contains {value}"))),
         None => Ok(values),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weights() -> Weights {
+        let normalisation = Normalisation { mean: vec![0.4, 0.5, 0.6], deviation: vec![0.2; 3] };
+        let mut weights = Weights::random(Architecture::small(3, 8), normalisation, 7);
+        let shape = Shape { height: 28, width: 30, channels: 3 };
+        weights.metadata.insert("image".to_owned(), shape.to_string());
+        weights
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w.safetensors");
+        weights().write(&path, Precision::Full).unwrap();
+        let read = Weights::read(&path).unwrap();
+        assert_eq!(read, weights());
+        assert_eq!(read.image(), Shape { height: 28, width: 30, channels: 3 });
+        weights().write(&path, Precision::Half).unwrap();
+        let halved = Weights::read(&path).unwrap();
+        let far = halved.learned.iter().zip(&weights().learned).map(|(a, b)| (a - b).abs());
+        assert!(far.fold(0.0, f32::max) < 1e-3);
+    }
+
+    #[test]
+    fn names_of_others_are_understood() {
+        assert_eq!(our_name("stem.0.weight"), "conv1.weight");
+        assert_eq!(our_name("stem.1.running_var"), "bn1.running_var");
+        assert_eq!(our_name("layer2.0.down.1.bias"), "layer2.0.downsample.1.bias");
+        assert_eq!(our_name("module.fc.weight"), "fc.weight");
+    }
+
+    #[test]
+    fn weights_of_another_architecture_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w.safetensors");
+        let mut other = weights();
+        other.write(&path, Precision::Full).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        // The header says 64 where the tensor has 128.
+        let at = bytes.windows(12).position(|w| w == b"[32,64,128],").unwrap();
+        bytes[at..at + 12].copy_from_slice(b"[32,64,129],");
+        let error = Weights::from_bytes(&path, &bytes).unwrap_err().to_string();
+        assert!(error.contains("another architecture") && error.contains("layer3"), "{error}");
+        other.learned[3] = f32::NAN;
+        other.write(&path, Precision::Full).unwrap();
+        let error = Weights::read(&path).unwrap_err().to_string();
+        assert!(error.contains("conv1.weight") && error.contains("NaN"), "{error}");
+        std::fs::write(&path, &bytes[..100]).unwrap();
+        assert!(Weights::read(&path).is_err());
     }
 }

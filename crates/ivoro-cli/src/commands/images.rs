@@ -1,0 +1,157 @@
+//! Teaching and asking with images: what a network sees in them, as features.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anstream::eprintln;
+use ivoro::{Features, Matrix, Variant, View};
+use ivoro_vision::dataset::{Broken, Dataset, Fit, Images, OpenOptions, decode};
+use ivoro_vision::extract::features;
+
+use super::extract::{Loaded, load};
+use crate::failure::Failure;
+use crate::image_args::LookArguments;
+use crate::progress;
+
+/// A network that looks at images the way a variant needs it.
+pub(super) struct Looker<'a> {
+    arguments: &'a LookArguments,
+    loaded: Loaded,
+    views: Vec<View>,
+    layers: Vec<usize>,
+    names: Vec<String>,
+}
+
+impl<'a> Looker<'a> {
+    /// Opens the network and finds out which views and layers are needed.
+    pub(super) fn open(arguments: &'a LookArguments, variant: Variant) -> Result<Self, Failure> {
+        let loaded = load(&arguments.network, arguments.fitting.size)?;
+        let mut views =
+            if variant.rotates() { View::ROTATIONS.to_vec() } else { vec![View::UPRIGHT] };
+        if variant.flip {
+            let mirrored: Vec<View> = views.iter().map(|view| view.mirror()).collect();
+            views.extend(mirrored);
+        }
+        let wanted = if variant.third || variant.layered { 2 } else { 1 };
+        let layers: Vec<usize> = (0..loaded.backbone.layers().len().min(wanted)).collect();
+        let all = loaded.backbone.layers();
+        let names = layers.iter().map(|&layer| all[layer].0.clone()).collect();
+        Ok(Self { arguments, loaded, views, layers, names })
+    }
+
+    fn look(&mut self, images: &Images) -> Result<Vec<Matrix>, Failure> {
+        Ok(features(&mut *self.loaded.backbone, images, &self.views, &self.layers)?)
+    }
+
+    fn assemble(
+        &self,
+        origin: &str,
+        blocks: Vec<Matrix>,
+        labels: Vec<u32>,
+        classes: Arc<[String]>,
+    ) -> Result<Features, Failure> {
+        let (layers, views) = (self.names.clone(), self.views.clone());
+        Ok(Features::new(origin, layers, views, blocks, labels, classes)?)
+    }
+
+    /// Labelled features of a folder of images by class, or of the train part of a data set; of
+    /// the classes named, if any are.
+    pub(super) fn samples(
+        &mut self,
+        path: &Path,
+        classes: Option<&Vec<String>>,
+    ) -> Result<Features, Failure> {
+        let broken = self.arguments.fitting.broken();
+        let options = OpenOptions { test_share: 0.0, broken, ..OpenOptions::default() };
+        let dataset = Dataset::open(path, &options)?;
+        let rows = wanted_rows(&dataset, path, classes)?;
+        let own = match dataset.train.shape() {
+            Some(shape) => shape,
+            None => dataset.train.measure(rows[0])?,
+        };
+        let fit = self.arguments.fitting.fit(own, Some(self.loaded.shape));
+        let bar = progress::bar(rows.len());
+        bar.set_message("images");
+        let mut blocks: Vec<Matrix> = Vec::new();
+        let mut labels = Vec::new();
+        for rows in rows.chunks(self.arguments.network.batch.max(1)) {
+            let images = dataset.train.read(rows, fit, broken)?;
+            images.broken.iter().for_each(|(_, reason)| eprintln!("left out: {reason}"));
+            labels.extend(images.rows.iter().map(|&row| dataset.train.labels()[row]));
+            append(&mut blocks, self.look(&images)?)?;
+            bar.inc(rows.len() as u64);
+        }
+        bar.finish_and_clear();
+        self.assemble(&path.display().to_string(), blocks, labels, dataset.classes.into())
+    }
+
+    /// Features of images in files, with the paths of those that could be read.
+    pub(super) fn queries(
+        &mut self,
+        paths: &[PathBuf],
+    ) -> Result<Option<(Vec<PathBuf>, Features)>, Failure> {
+        let (mut pixels, mut read) = (Vec::new(), Vec::new());
+        let fit = self.query_fit(paths)?;
+        for path in paths {
+            match decode(path, fit) {
+                Ok(more) => {
+                    pixels.extend(more);
+                    read.push(path.clone());
+                }
+                Err(error) if self.arguments.fitting.broken() == Broken::Skip => {
+                    eprintln!("left out: {error}");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if read.is_empty() {
+            return Ok(None);
+        }
+        let rows = (0..read.len()).collect();
+        let images = Images { shape: fit.shape, pixels, rows, broken: Vec::new() };
+        let blocks = self.look(&images)?;
+        let features =
+            self.assemble("images", blocks, vec![0; read.len()], [String::new()].into())?;
+        Ok(Some((read, features)))
+    }
+
+    fn query_fit(&self, paths: &[PathBuf]) -> Result<Fit, Failure> {
+        let network = self.loaded.shape;
+        if self.arguments.fitting.size.is_none() && network.height == 0 {
+            let text = format!(
+                "{}: the network does not say which size of images it takes; name it with --size",
+                paths.first().map_or(String::new(), |path| path.display().to_string())
+            );
+            return Err(Failure::Usage(text));
+        }
+        Ok(self.arguments.fitting.fit(network, Some(network)))
+    }
+}
+
+fn append(blocks: &mut Vec<Matrix>, more: Vec<Matrix>) -> Result<(), Failure> {
+    if blocks.is_empty() {
+        *blocks = more;
+        return Ok(());
+    }
+    for (block, more) in blocks.iter_mut().zip(&more) {
+        block.append(more)?;
+    }
+    Ok(())
+}
+
+fn wanted_rows(
+    dataset: &Dataset,
+    path: &Path,
+    classes: Option<&Vec<String>>,
+) -> Result<Vec<usize>, Failure> {
+    let all = 0..dataset.train.len();
+    let Some(wanted) = classes else { return Ok(all.collect()) };
+    for name in wanted {
+        if !dataset.classes.contains(name) {
+            let class = format!("{name} of {}", path.display());
+            return Err(ivoro::Error::EmptyClass { class, split: "training" }.into());
+        }
+    }
+    let class = |row: usize| &dataset.classes[dataset.train.labels()[row] as usize];
+    Ok(all.filter(|&row| wanted.contains(class(row))).collect())
+}
