@@ -47,6 +47,9 @@ fn write(path: &Path, kind: &str, content: &impl Serialize) -> Result<(), Failur
         );
         return Err(Failure::Usage(text));
     }
+    if let Some(folder) = path.parent() {
+        fs_err::create_dir_all(folder)?;
+    }
     Ok(output::write_whole(path, &(serde_json::to_string(content)? + "\n"))?)
 }
 

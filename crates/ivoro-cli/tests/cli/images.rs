@@ -129,7 +129,7 @@ fn what_is_wrong_with_images_is_said_in_one_sentence() {
     said("train nothing --out x.safetensors", &["nothing"]);
     said("train pictures --out x.safetensors --device gpu", &["cpu, cuda"]);
     said("train pictures --out x.safetensors --device cuda", &["no device", "hint"]);
-    said("train pictures --out x.safetensors --rate -1", &["rate"]);
+    said("train pictures --out x.safetensors --rate=-1", &["rate"]);
     said("extract pictures --out x.features", &["--backbone"]);
     said(
         "extract pictures --backbone net.safetensors --layers block7 --out x.features",

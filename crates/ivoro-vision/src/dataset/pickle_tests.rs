@@ -62,7 +62,7 @@ fn what_is_shared_a_billion_times_takes_no_memory() {
     // a = [], then sixty times a = [a, a]: 2^60 leaves if copied.
     let mut program = b"}U\x04data]".to_vec();
     for _ in 0..60 {
-        program.extend_from_slice(b"q\x00](h\x00h\x00e");
+        program.extend_from_slice(b"q\x000](h\x00h\x00e");
     }
     program.extend_from_slice(b"s.");
     let pickle = Pickle::parse(&program).unwrap();

@@ -79,11 +79,11 @@ impl Weights {
     /// The shape of the images it was trained on; height and width are 0 where that is not known.
     pub fn image(&self) -> Shape {
         let channels = self.architecture.channels;
-        // As `Shape` writes itself: 32×32 colour.
+        // As `Shape` writes itself, width first: 30×28 colour.
         let text = self.metadata.get("image").map_or("", String::as_str);
         let mut sizes = text.split(['×', ' ']).filter_map(|part| part.parse().ok());
         match (sizes.next(), sizes.next()) {
-            (Some(height), Some(width)) => Shape { height, width, channels },
+            (Some(width), Some(height)) => Shape { height, width, channels },
             _ => Shape { height: 0, width: 0, channels },
         }
     }
@@ -355,7 +355,8 @@ mod tests {
         assert_eq!(read.image(), Shape { height: 28, width: 30, channels: 3 });
         weights().write(&path, Precision::Half).unwrap();
         let halved = Weights::read(&path).unwrap();
-        let far = halved.learned.iter().zip(&weights().learned).map(|(a, b)| (a - b).abs());
+        let whole = weights().learned;
+        let far = halved.learned.iter().zip(&whole).map(|(a, b)| (a - b).abs());
         assert!(far.fold(0.0, f32::max) < 1e-3);
     }
 

@@ -73,7 +73,7 @@ fn pickles_that_disagree_with_themselves() {
         ),
         (pickled_batch("fine_labels", 9, &planar(0), &[1]), "found 3072 for 9×3072"),
         (pickled_batch("labels", 1, &planar(0), &[1]), "the dictionary has no fine_labels"),
-        (b"hello".to_vec(), "instruction 0x68"),
+        (b"~hello".to_vec(), "instruction 0x7e"),
         (Vec::new(), "byte 0: 1 more bytes are promised, the file has 0"),
     ] {
         write(root, "test", &test);

@@ -136,7 +136,7 @@ fn an_undivided_set_is_held_out_from_and_says_so() {
     let file = build::read("a.features", &safetensors(&json!({}), &tensors)).unwrap();
     let (split, how) = file.into_split(0.2, 3).unwrap();
     assert_eq!((split.train.len(), split.test.len()), (8, 2));
-    assert_eq!(how.to_string(), "20 % of each class held out, seed 3");
+    assert_eq!(how.to_string(), "0.2 of each class held out as test, seed 3");
 }
 
 #[test]
