@@ -24,7 +24,8 @@ pub(crate) enum Profile {
 pub(crate) fn test(python: &Path) -> Option<()> {
     println!("$ pytest {PACKAGE}");
     install_wheel(python, Profile::Test)?;
-    cargo(&["build", "--quiet", "--package", "ivoro-cli"])?;
+    // With the features of all other checks: what they compiled is not compiled again.
+    cargo(&["build", "--quiet", "--workspace", "--features", crate::FEATURES])?;
     let tests = root().join(PACKAGE).join("tests");
     let mut command = Command::new(python);
     // not in the package's own folder, whose sources would stand in for what was installed

@@ -88,7 +88,6 @@ impl Source {
 fn is_images(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
     match extension.to_ascii_lowercase().as_str() {
-        "features" | "safetensors" | "npy" | "parquet" | "arrow" | "feather" => path.is_dir(),
         // MedMNIST's files hold images, NumPy's usual ones features.
         "npz" => Dataset::open(path, &ivoro_vision::dataset::OpenOptions::default()).is_ok(),
         "gz" | "tgz" => true,

@@ -1,4 +1,5 @@
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
@@ -30,7 +31,7 @@ pub(crate) fn train(arguments: &TrainArguments) -> Result<(), Failure> {
     let mut text = format!("{}\n", arguments.out.display());
     for key in ["test_accuracy", "test_accuracy_of_four_rotations"] {
         if let Some(value) = weights.metadata.get(key) {
-            text += &format!("{} of the base classes: {value} %\n", key.replace('_', " "));
+            let _ = writeln!(text, "{} of the base classes: {value} %", key.replace('_', " "));
         }
     }
     Ok(output::print(&text)?)
