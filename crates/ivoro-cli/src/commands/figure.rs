@@ -175,9 +175,9 @@ fn features(
             continue;
         }
         if all.rows() == 0 {
-            all = block
+            all = block;
         } else {
-            all.append(&block)?
+            all.append(&block)?;
         }
         labels.extend_from_slice(test.labels());
     }
