@@ -150,7 +150,7 @@ fn the_same_samples_are_not_counted_twice() {
 fn blocks_learned_from_an_emptied_head_add_up_to_the_whole() {
     let train = train();
     for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-NKWACL"] {
-        let whole = learned(variant(name), &small(), &[train.clone()]);
+        let whole = learned(variant(name), &small(), std::slice::from_ref(&train));
         let empty = whole.emptied();
         assert!(empty.known().is_empty() && empty.layers() == whole.layers());
         let mut sum = empty.clone();
