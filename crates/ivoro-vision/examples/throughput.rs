@@ -40,14 +40,11 @@ fn main() -> ivoro_vision::Result<()> {
     trainer.step(batch, 1e-3)?;
     trainer.tally()?;
     println!("first step done {:.1} s after the start", began.elapsed().as_secs_f64());
-    let training = rate(views, seconds, || trainer.step(batch, 1e-3), &mut || wait_for_device())?;
+    let training = rate(views, seconds, || trainer.step(batch, 1e-3))?;
     let _ = trainer.tally()?;
     println!("training, {views} views a step: {training:.0} images/s");
     let mut backbone = device.backbone(&weights)?;
-    let extraction =
-        rate(views, seconds, || backbone.features(&pixels, SHAPE, &[0]).map(|_| ()), &mut || {
-            wait_for_device()
-        })?;
+    let extraction = rate(views, seconds, || backbone.features(&pixels, SHAPE, &[0]).map(|_| ()))?;
     println!("extraction, {views} images at once: {extraction:.0} images/s");
     Ok(())
 }
@@ -63,19 +60,18 @@ fn rate(
     images: usize,
     seconds: f64,
     mut work: impl FnMut() -> ivoro_vision::Result<()>,
-    wait: &mut dyn FnMut(),
 ) -> ivoro_vision::Result<f64> {
     for _ in 0..5 {
         work()?;
     }
-    wait();
+    wait_for_device();
     let start = Instant::now();
     let mut done = 0;
     while start.elapsed().as_secs_f64() < seconds {
         for _ in 0..10 {
             work()?;
         }
-        wait();
+        wait_for_device();
         done += 10 * images;
     }
     Ok(done as f64 / start.elapsed().as_secs_f64())
