@@ -9,7 +9,7 @@ use crate::matrix::Matrix;
 const BATCH: usize = 2048;
 
 impl Head {
-    /// Distances of every query to every class; see [`Learner::distances`]. Without `absolute`,
+    /// Distances of every query to every class; see `Learner::distances`. Without `absolute`,
     /// whitened distances may be short of a number that is the same for all classes of a query.
     pub fn measure(&self, queries: &Features, absolute: bool) -> Result<Matrix> {
         let mut out = Matrix::zeros(0, self.classes.len());
