@@ -44,6 +44,15 @@ def best(work, repeats=5):
     return shortest
 
 
+def fewest(enough, most):
+    """The smallest number up to `most` that is enough, by bisection."""
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
 def ours(*arguments):
     done = subprocess.run([BENCH, *map(str, arguments)], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
@@ -232,7 +241,7 @@ def probe():
     print(f"probe of D, {n} x {d}, {k} classes, tied bias, weight decay 1e-4")
     for fit in own["fits"]:
         target = fit["loss"] + 1e-6
-        steps = next((s for s in (5, 10, 20, 30, 50, 80, 120, 200, 400) if lbfgs(s) <= target), 400)
+        steps = fewest(lambda s: lbfgs(s) <= target, 400)
         peer = best(lambda: lbfgs(steps), 3)
         text = f"{fit['iterations']} iterations to loss {fit['loss']:.6f}"
         print(f"  ivoro {fit['seconds'] * 1e3:8.1f} ms, {text}; PyTorch L-BFGS {peer * 1e3:8.1f} ms "
