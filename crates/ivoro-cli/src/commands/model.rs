@@ -14,6 +14,7 @@ use crate::args::{
     UpdateArguments,
 };
 use crate::failure::Failure;
+use crate::image_args::LookArguments;
 use crate::table::Table;
 use crate::{output, progress};
 
@@ -25,12 +26,18 @@ pub(crate) fn read(path: &Path, input: &InputArguments) -> Result<FeatureFile, F
     Ok(file)
 }
 
-/// The labelled samples of a file, of all classes or of those named.
+/// The labelled samples for a model, of a features file or with a network of images; of all classes
+/// or of those named.
 fn samples(
+    model: &Model,
     path: &Path,
     input: &InputArguments,
+    look: &LookArguments,
     classes: Option<&Vec<String>>,
 ) -> Result<Features, Failure> {
+    if look.network.backbone.is_some() {
+        return Looker::open(look, model.head().variant())?.samples(path, classes);
+    }
     let features = read(path, input)?.learning()?;
     let Some(wanted) = classes else { return Ok(features) };
     let names = features.classes().clone();
@@ -68,12 +75,8 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
         Model::new(arguments.variant.unwrap_or(NEW_MODEL), arguments.settings.options())
     };
     let before = model.head().known().len();
-    let variant = model.head().variant();
-    let phase = match &arguments.look.network.backbone {
-        Some(_) => Looker::open(&arguments.look, variant)?
-            .samples(&arguments.features, arguments.classes.as_ref())?,
-        None => samples(&arguments.features, &arguments.input, arguments.classes.as_ref())?,
-    };
+    let LearnArguments { features, input, look, classes, .. } = arguments;
+    let phase = samples(&model, features, input, look, classes.as_ref())?;
     let spinner =
         progress::spinner(if before == 0 { "choosing settings, learning" } else { "learning" });
     model.learn(&phase)?;
@@ -104,11 +107,8 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
 pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
     let _lock = ModelLock::acquire(&arguments.model)?;
     let mut model = load(&arguments.model)?;
-    let more = match &arguments.look.network.backbone {
-        Some(_) => Looker::open(&arguments.look, model.head().variant())?
-            .samples(&arguments.features, arguments.classes.as_ref())?,
-        None => samples(&arguments.features, &arguments.input, arguments.classes.as_ref())?,
-    };
+    let UpdateArguments { features, input, look, classes, .. } = arguments;
+    let more = samples(&model, features, input, look, classes.as_ref())?;
     let report = model.update(&more)?;
     save(&model, &arguments.model)?;
     let variant = model.head().variant();

@@ -43,17 +43,19 @@ impl Source {
     pub(super) fn open(arguments: &RunArguments) -> Result<Self, Failure> {
         let Some(path) = &arguments.features else {
             let file = input::read_bytes(EMBEDDED_NAME, EMBEDDED, &options(arguments))?;
-            return found(arguments, file, EMBEDDED_NAME.to_owned());
+            let found = found(arguments, file, EMBEDDED_NAME.to_owned())?;
+            return Ok(Self::Features(Box::new(found)));
         };
-        if is_images(path) {
-            let spinner = progress::spinner(&format!("reading {}", path.display()));
-            let dataset = arguments.pipeline.images.open(path)?;
-            let identity = dataset.identity()?;
+        let spinner = progress::spinner(&format!("reading {}", path.display()));
+        let images = images(arguments, path)?;
+        let Some(dataset) = images else {
             spinner.finish_and_clear();
-            eprintln!("{}: {}", dataset.name, dataset.layout);
-            return Ok(Self::Images { dataset: Box::new(dataset), identity });
-        }
-        read(arguments, path).map(|found| Self::Features(Box::new(found)))
+            return Ok(Self::Features(Box::new(read(arguments, path)?)));
+        };
+        let identity = dataset.identity()?;
+        spinner.finish_and_clear();
+        eprintln!("{}: {}", dataset.name, dataset.layout);
+        Ok(Self::Images { dataset: Box::new(dataset), identity })
     }
 
     /// Names of all classes.
@@ -84,14 +86,16 @@ impl Source {
     }
 }
 
-/// Whether a path is a data set of images rather than a features file.
-fn is_images(path: &Path) -> bool {
+/// The data set of images at a path, unless a features file is there.
+fn images(arguments: &RunArguments, path: &Path) -> Result<Option<Dataset>, Failure> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
+    let open = || arguments.pipeline.images.open(path);
     match extension.to_ascii_lowercase().as_str() {
         // MedMNIST's files hold images, NumPy's usual ones features.
-        "npz" => Dataset::open(path, &ivoro_vision::dataset::OpenOptions::default()).is_ok(),
-        "gz" | "tgz" => true,
-        _ => path.is_dir(),
+        "npz" => Ok(open().ok()),
+        "gz" | "tgz" => open().map(Some),
+        _ if path.is_dir() => open().map(Some),
+        _ => Ok(None),
     }
 }
 
@@ -104,27 +108,20 @@ fn read(arguments: &RunArguments, path: &Path) -> Result<Found, Failure> {
     let file = input::read(path, &options(arguments))?;
     spinner.finish_and_clear();
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    match found(arguments, file, name)? {
-        Source::Features(found) => Ok(*found),
-        Source::Images { .. } => Err(Failure::Usage("a features file was expected".to_owned())),
-    }
+    found(arguments, file, name)
 }
 
 fn found(
     arguments: &RunArguments,
     file: input::FeatureFile,
     name: String,
-) -> Result<Source, Failure> {
-    let (split, origin) = file.into_split(arguments.holdout, arguments.settings.seed)?;
-    let origin = match origin {
-        SplitOrigin::File => "the file's own training and test parts".to_owned(),
-        SplitOrigin::HeldOut { fraction, seed } => {
-            let text = format!("{fraction} of each class held out as test, seed {seed}");
-            eprintln!("note: the file has no test part: {text}");
-            text
-        }
-    };
-    Ok(Source::Features(Box::new(Found { split, origin, name })))
+) -> Result<Found, Failure> {
+    let (split, how) = file.into_split(arguments.holdout, arguments.settings.seed)?;
+    let origin = how.to_string();
+    if matches!(how, SplitOrigin::HeldOut { .. }) {
+        eprintln!("note: the file has no test part: {origin}");
+    }
+    Ok(Found { split, origin, name })
 }
 
 /// From images to features, each step kept under a name made of all that went into it.
