@@ -14,7 +14,8 @@ pub(crate) use crate::args_figures::{
     FigureArguments, FigureCommand, ReportArguments, SceneArguments, TsneArguments,
 };
 use crate::image_args::{
-    DemoArguments, ExtractArguments, LookArguments, PipelineArguments, TrainArguments,
+    BaselineArguments, DemoArguments, ExtractArguments, LookArguments, PipelineArguments,
+    TrainArguments,
 };
 
 /// Teach a running classifier new classes, from their features alone.
@@ -255,6 +256,9 @@ pub(crate) struct RunArguments {
     /// Methods to compare with: all, or ncm,ncm-cosine,slda,fecam,ranpac,joint.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', num_args = 0..=1, default_missing_value = "all", require_equals = false)]
     pub(crate) peers: Option<Vec<String>>,
+
+    #[command(flatten)]
+    pub(crate) baselines: BaselineArguments,
 
     /// Name of the data set for the record, as CIFAR-100; the report compares by it.
     #[arg(long, value_name = "NAME")]

@@ -182,6 +182,39 @@ pub enum Error {
         classes: usize,
     },
 
+    /// A name that no method to compare with has.
+    #[error("there is no baseline called {name:?}; known are {known}")]
+    UnknownBaseline {
+        /// The name.
+        name: String,
+        /// All names there are.
+        known: String,
+    },
+
+    /// A network was trained on another number of base classes.
+    #[error(
+        "the network has {found} outputs, which is neither the protocol's {expected} base classes \
+         nor four times as many: it was trained on other classes"
+    )]
+    BaseClasses {
+        /// Base classes of the protocol.
+        expected: usize,
+        /// Outputs of the network.
+        found: usize,
+    },
+
+    /// A method needs a network that tells rotations apart.
+    #[error(
+        "PASS goes on from a network trained with rotations, 4 outputs a class; this one has \
+         {outputs} for {classes} classes"
+    )]
+    NoRotations {
+        /// Outputs of the network.
+        outputs: usize,
+        /// Base classes.
+        classes: usize,
+    },
+
     /// The loss is no longer a number.
     #[error("training diverged in epoch {epoch}: the loss is {loss}")]
     Diverged {

@@ -1,5 +1,6 @@
 //! From images to features.
 
+pub mod baselines;
 pub mod dataset;
 pub mod engine;
 pub mod error;

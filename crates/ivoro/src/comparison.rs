@@ -9,7 +9,7 @@ use crate::head::{EXTENDED, PAPER, Variant};
 use crate::learner::Learner;
 use crate::model::{Model, ModelOptions};
 use crate::peers::{Peer, PeerSettings};
-use crate::protocol::ClassOrder;
+use crate::protocol::{ClassOrder, Protocol};
 use crate::record::{Kind, MethodRecord, PhaseOutcome, RunRecord, Summary, VERSION};
 use crate::run::Stream;
 
@@ -150,21 +150,33 @@ pub fn begin(
     options: &ModelOptions,
     peers: &PeerSettings,
 ) -> RunRecord {
+    let options = json!({
+        "given": options.given,
+        "settings": options.settings,
+        "peers": peers,
+        "data": fingerprint(stream),
+    });
+    outline(stream.protocol(), order, stream.classes().to_vec(), provenance, options)
+}
+
+/// The same of methods that are not given features; `classes` are in order of arrival.
+pub fn outline(
+    protocol: &Protocol,
+    order: &ClassOrder,
+    classes: Vec<String>,
+    provenance: &Provenance,
+    options: serde_json::Value,
+) -> RunRecord {
     RunRecord {
         version: VERSION,
         program: env!("CARGO_PKG_VERSION").to_owned(),
         features: provenance.features.clone(),
         split: provenance.split.clone(),
-        protocol: stream.protocol().to_string(),
-        phases: stream.protocol().sizes().to_vec(),
+        protocol: protocol.to_string(),
+        phases: protocol.sizes().to_vec(),
         order: order.to_string(),
-        classes: stream.classes().to_vec(),
-        options: json!({
-            "given": options.given,
-            "settings": options.settings,
-            "peers": peers,
-            "data": fingerprint(stream),
-        }),
+        classes,
+        options,
         ..RunRecord::default()
     }
 }

@@ -138,7 +138,7 @@ impl Iterator for Run<'_> {
 
 /// Everything reported of one phase. Test samples of classes that have not arrived yet only serve
 /// to measure rejection.
-fn assess(judgement: &Judgement, labels: &[u32], phases: &[Range<usize>]) -> PhaseOutcome {
+pub fn assess(judgement: &Judgement, labels: &[u32], phases: &[Range<usize>]) -> PhaseOutcome {
     let seen = phases.last().map_or(0, |phase| phase.end);
     let old = phases.len().checked_sub(2).map_or(0, |at| phases[at].end);
     let rows: Vec<usize> = (0..labels.len()).filter(|&row| (labels[row] as usize) < seen).collect();

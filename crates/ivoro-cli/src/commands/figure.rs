@@ -118,7 +118,7 @@ fn samples(head: &Head, test: &Features, most: usize) -> Result<Vec<Sample>, Fai
 }
 
 /// At most `most` of `count` places, evenly spread.
-fn evenly(count: usize, most: usize) -> impl Iterator<Item = usize> {
+pub(super) fn evenly(count: usize, most: usize) -> impl Iterator<Item = usize> {
     let taken = count.min(most);
     (0..taken).map(move |at| at * count / taken.max(1))
 }
@@ -187,7 +187,8 @@ fn features(
     Ok((all, labels))
 }
 
-fn embed(points: &Matrix, perplexity: f32, epochs: usize) -> Vec<f32> {
+/// Points brought to the plane by t-SNE.
+pub(super) fn embed(points: &Matrix, perplexity: f32, epochs: usize) -> Vec<f32> {
     let rows: Vec<&[f32]> = points.iter_rows().collect();
     let mut tsne: bhtsne::tSNE<f32, &[f32]> = bhtsne::tSNE::new(&rows);
     tsne.perplexity(perplexity).epochs(epochs).initial_embedding(start(points));

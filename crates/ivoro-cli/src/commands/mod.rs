@@ -1,9 +1,11 @@
 //! One verb a file.
 
+mod baselines;
 mod demo;
 mod extract;
 mod figure;
 mod images;
+mod ledger;
 mod model;
 mod predict;
 mod report;

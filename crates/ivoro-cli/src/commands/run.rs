@@ -1,11 +1,14 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use indicatif::ProgressBar;
 use ivoro::comparison::{self, Method, Provenance};
 use ivoro::peers::PeerSettings;
 use ivoro::record::{MethodRecord, RunRecord};
 use ivoro::{ClassOrder, ModelOptions, Protocol, Run, Split, Stream};
+use ivoro_vision::baselines::Baseline;
 
+use super::baselines::{self, Baselines};
+use super::ledger::Ledger;
 use super::source::Source;
 use crate::args::RunArguments;
 use crate::failure::Failure;
@@ -14,7 +17,12 @@ use crate::{output, progress};
 
 /// Compares methods on one data set.
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
-    let methods = methods(arguments)?;
+    let (methods, baselines) = (methods(arguments)?, baselines::named(arguments)?);
+    if methods.is_empty() && baselines.is_empty() {
+        return Err(Failure::Usage(
+            "no method to run: name variants, peers or baselines".to_owned(),
+        ));
+    }
     let source = Source::open(arguments)?;
     let classes = source.classes();
     let protocol = match &arguments.protocol {
@@ -33,20 +41,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     progress::catch_interrupts();
     let mut records = Vec::new();
     for order in &orders {
-        let found = source.features(arguments, &protocol, order)?;
-        let methods = suitable(methods.clone(), &found.split)?;
-        let stream = Stream::new(&found.split, protocol.clone(), order)?;
-        let provenance = Provenance { features: found.name.clone(), split: found.origin.clone() };
-        let (options, peers) = (arguments.settings.options(), peer_settings(arguments));
-        let mut record = comparison::begin(&stream, order, &provenance, &options, &peers);
-        record.data_set.clone_from(&arguments.data_set);
-        record.network.clone_from(&arguments.network_name);
         let path = record_path(arguments, orders.len(), order);
-        let finished = path.as_deref().map_or(Vec::new(), |path| finished(path, &record));
-        let bar = progress::bar(methods.len() * protocol.sizes().len());
-        let result =
-            go_through(arguments, &stream, &methods, finished, &mut record, path.as_deref(), &bar);
-        bar.finish_and_clear();
+        let job = Job { arguments, methods: &methods, baselines: &baselines, protocol: &protocol };
+        let (record, result) = job.go(&source, order, path)?;
         records.push(record);
         if let Err(failure) = result {
             if matches!(failure, Failure::Interrupted) {
@@ -62,40 +59,93 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs every method on one stream; each finished one is saved at once.
-fn go_through(
-    arguments: &RunArguments,
-    stream: &Stream,
-    methods: &[Method],
-    finished: Vec<MethodRecord>,
-    record: &mut RunRecord,
-    path: Option<&Path>,
-    bar: &ProgressBar,
-) -> Result<(), Failure> {
-    let options = arguments.settings.options();
-    let asked = |done: &MethodRecord| methods.iter().any(|method| method.name() == done.name);
-    let (finished, others): (Vec<_>, Vec<_>) = finished.into_iter().partition(asked);
-    for method in methods {
-        bar.set_message(method.name().to_owned());
-        if let Some(done) = finished.iter().find(|done| done.name == method.name()) {
-            bar.inc(stream.protocol().sizes().len() as u64);
-            record.methods.push(done.clone());
-            continue;
-        }
-        record.methods.push(one(arguments, stream, method, &options, bar)?);
-        if let Some(path) = path {
-            // what was not asked for this time stays in the file
-            let mut whole = record.clone();
-            whole.methods.extend(finished.iter().filter(|f| !has(record, f)).cloned());
-            whole.methods.extend(others.iter().cloned());
-            output::write_whole(path, &(serde_json::to_string(&whole)? + "\n"))?;
-        }
-    }
-    Ok(())
+/// What is compared, in whatever class order.
+struct Job<'a> {
+    arguments: &'a RunArguments,
+    methods: &'a [Method],
+    baselines: &'a [Baseline],
+    protocol: &'a Protocol,
 }
 
-fn has(record: &RunRecord, method: &MethodRecord) -> bool {
-    record.methods.iter().any(|other| other.name == method.name)
+impl Job<'_> {
+    /// The comparison in one class order: what was finished, and why it was not all.
+    fn go(
+        &self,
+        source: &Source,
+        order: &ClassOrder,
+        path: Option<PathBuf>,
+    ) -> Result<(RunRecord, Result<(), Failure>), Failure> {
+        let Self { arguments, methods, baselines, protocol } = self;
+        let heads = match methods {
+            [] => None,
+            methods => Some(Heads::new(arguments, methods, source, protocol, order)?),
+        };
+        let trained = if baselines.is_empty() {
+            None
+        } else {
+            let trained = source.network(arguments, protocol, order)?;
+            Some(Baselines::new(arguments, trained, protocol, order)?)
+        };
+        let mut record = match (&heads, &trained) {
+            (Some(heads), _) => heads.outline(arguments, order),
+            (None, Some(trained)) => trained.outline()?,
+            (None, None) => RunRecord::default(),
+        };
+        record.data_set.clone_from(&arguments.data_set);
+        record.network.clone_from(&arguments.network_name);
+        let mut ledger = Ledger::open(record, path);
+        let mut result = heads.map_or(Ok(()), |heads| heads.go_through(arguments, &mut ledger));
+        if let (Ok(()), Some(trained)) = (&result, &trained) {
+            result = trained.train(baselines, &mut ledger);
+        }
+        Ok((ledger.record, result))
+    }
+}
+
+/// Methods on frozen features.
+struct Heads {
+    stream: Stream,
+    methods: Vec<Method>,
+    provenance: Provenance,
+}
+
+impl Heads {
+    fn new(
+        arguments: &RunArguments,
+        methods: &[Method],
+        source: &Source,
+        protocol: &Protocol,
+        order: &ClassOrder,
+    ) -> Result<Self, Failure> {
+        let found = source.features(arguments, protocol, order)?;
+        let methods = suitable(methods.to_vec(), &found.split)?;
+        let stream = Stream::new(&found.split, protocol.clone(), order)?;
+        let provenance = Provenance { features: found.name, split: found.origin };
+        Ok(Self { stream, methods, provenance })
+    }
+
+    fn outline(&self, arguments: &RunArguments, order: &ClassOrder) -> RunRecord {
+        let (options, peers) = (arguments.settings.options(), peer_settings(arguments));
+        comparison::begin(&self.stream, order, &self.provenance, &options, &peers)
+    }
+
+    /// Runs every method; each finished one is saved at once.
+    fn go_through(&self, arguments: &RunArguments, ledger: &mut Ledger) -> Result<(), Failure> {
+        let options = arguments.settings.options();
+        let phases = self.stream.protocol().sizes().len();
+        let bar = progress::bar(self.methods.len() * phases);
+        let run = |method: &Method, ledger: &mut Ledger| -> Result<(), Failure> {
+            bar.set_message(method.name().to_owned());
+            if ledger.take_up(method.name()) {
+                bar.inc(phases as u64);
+                return Ok(());
+            }
+            ledger.push(one(arguments, &self.stream, method, &options, &bar)?)
+        };
+        let result = self.methods.iter().try_for_each(|method| run(method, ledger));
+        bar.finish_and_clear();
+        result
+    }
 }
 
 fn one(
@@ -129,11 +179,7 @@ fn peer_settings(arguments: &RunArguments) -> PeerSettings {
 
 fn methods(arguments: &RunArguments) -> Result<Vec<Method>, Failure> {
     let peers = arguments.peers.iter().flatten().map(String::as_str);
-    let methods = Method::named(arguments.variants.iter().map(String::as_str), peers)?;
-    if methods.is_empty() {
-        return Err(Failure::Usage("no method to run: name variants or peers".to_owned()));
-    }
-    Ok(methods)
+    Ok(Method::named(arguments.variants.iter().map(String::as_str), peers)?)
 }
 
 /// Leaves out variants of a group that need views or layers the features do not have.
@@ -153,21 +199,6 @@ fn record_path(arguments: &RunArguments, orders: usize, order: &ClassOrder) -> O
         _ => format!("run-{}.json", order.to_string().replace([':', ' '], "-")),
     };
     arguments.out.as_ref().map(|folder| folder.join(name))
-}
-
-/// Methods of an earlier, perhaps interrupted, run of the very same comparison.
-fn finished(path: &Path, wanted: &RunRecord) -> Vec<MethodRecord> {
-    let read =
-        || -> Option<RunRecord> { serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok() };
-    let same = |found: &RunRecord| RunRecord { methods: Vec::new(), ..found.clone() } == *wanted;
-    read().filter(same).map_or(Vec::new(), |found| {
-        anstream::eprintln!(
-            "note: {} holds {} finished methods; they are not run again",
-            path.display(),
-            found.methods.len()
-        );
-        found.methods
-    })
 }
 
 fn report(arguments: &RunArguments, records: &[RunRecord]) -> Result<(), Failure> {

@@ -77,13 +77,51 @@ impl Source {
             Self::Features(found) => return Ok((**found).clone()),
             Self::Images { dataset, identity } => (dataset, identity),
         };
-        let permutation = order.permutation(dataset.classes.len())?;
-        let base = permutation[..protocol.sizes()[0]].iter().map(|&class| class as u32).collect();
+        let base = base(dataset, protocol, order)?;
         let path = Pipeline::new(&arguments.pipeline, dataset, identity)?.features(base)?;
         let mut found = read(arguments, &path)?;
         found.name.clone_from(&dataset.name);
         Ok(found)
     }
+
+    /// The images, with a network trained on the base classes.
+    pub(super) fn network(
+        &self,
+        arguments: &RunArguments,
+        protocol: &Protocol,
+        order: &ClassOrder,
+    ) -> Result<Trained<'_>, Failure> {
+        let Self::Images { dataset, identity } = self else {
+            let text =
+                "baselines train the network on: they need a data set of images, not features";
+            return Err(Failure::Usage(text.to_owned()));
+        };
+        let pipeline = Pipeline::new(&arguments.pipeline, dataset, identity)?;
+        let path = match &arguments.pipeline.backbone {
+            Some(path) => path.clone(),
+            None => pipeline.weights(base(dataset, protocol, order)?)?,
+        };
+        let weights = Weights::read(&path)?;
+        let fit = arguments.pipeline.images.fit(&dataset.train, Some(weights.image()))?;
+        let fingerprint = fingerprint(&fs_err::read(&path)?);
+        Ok(Trained { dataset, identity, weights, fingerprint, fit })
+    }
+}
+
+/// Images and a network that knows the base classes.
+pub(super) struct Trained<'a> {
+    pub(super) dataset: &'a Dataset,
+    pub(super) identity: &'a str,
+    pub(super) weights: Weights,
+    /// Hash of the weights file.
+    pub(super) fingerprint: String,
+    pub(super) fit: Fit,
+}
+
+/// The data set's labels of the base classes.
+fn base(dataset: &Dataset, protocol: &Protocol, order: &ClassOrder) -> Result<Vec<u32>, Failure> {
+    let permutation = order.permutation(dataset.classes.len())?;
+    Ok(permutation[..protocol.sizes()[0]].iter().map(|&class| class as u32).collect())
 }
 
 /// The data set of images at a path, unless a features file is there.

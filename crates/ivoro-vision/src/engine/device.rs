@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Backbone, Normalisation, State, Trainer};
+use super::{Backbone, Normalisation, State, Student};
 use crate::dataset::Shape;
 use crate::error::{Error, Result};
 use crate::network::{Architecture, Weights};
@@ -67,7 +67,7 @@ impl Device {
         normalisation: &Normalisation,
         shape: Shape,
         state: &State,
-    ) -> Result<Box<dyn Trainer>> {
+    ) -> Result<Box<dyn Student>> {
         let place = self.open()?;
         let trainer = super::torch::TorchTrainer::new(
             architecture,
@@ -105,7 +105,7 @@ impl Device {
         normalisation: &Normalisation,
         shape: Shape,
         state: &State,
-    ) -> Result<Box<dyn Trainer>> {
+    ) -> Result<Box<dyn Student>> {
         self.check()?;
         let (architecture, normalisation) = (architecture.clone(), normalisation.clone());
         let state = state.clone();

@@ -125,3 +125,32 @@ pub trait Trainer {
     /// [`State::result`] would keep.
     fn outputs(&mut self, pixels: &[u8]) -> Result<Matrix>;
 }
+
+/// Weights that others are held at: the gradient of `Σ importance · (weight − at)² / 2` is added to
+/// that of the loss. Both lie in the order of the architecture's parameters.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Anchor {
+    /// Where the weights are held.
+    pub at: Vec<f32>,
+    /// How strongly each of them is.
+    pub importance: Vec<f32>,
+}
+
+/// A network in training whose loss is the caller's: it gives points and takes their gradient.
+pub trait Student: Trainer {
+    /// Points of the last layer, with the batch's own statistics; kept for the way back.
+    fn look(&mut self, pixels: &[u8]) -> Result<Matrix>;
+
+    /// The gradient of all weights from that of the points last looked at. The network's own
+    /// classifier has no part in it.
+    fn backward(&mut self, gradient: &Matrix) -> Result<()>;
+
+    /// The gradient of the last way back, in the order of the architecture's parameters.
+    fn gradient(&mut self) -> Result<Vec<f32>>;
+
+    /// Moves the weights along the gradient at the learning rate `rate`.
+    fn change(&mut self, rate: f32) -> Result<()>;
+
+    /// Holds the weights from now on.
+    fn hold(&mut self, anchor: &Anchor) -> Result<()>;
+}

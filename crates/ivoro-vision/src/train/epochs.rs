@@ -147,28 +147,38 @@ fn largest(values: &[f32]) -> Option<usize> {
 }
 
 /// A batch on its way to the engine.
-struct Ready {
-    pixels: Vec<u8>,
-    labels: Vec<u32>,
+pub(crate) struct Ready {
+    /// Augmented images, one after another.
+    pub(crate) pixels: Vec<u8>,
+    /// Their targets.
+    pub(crate) labels: Vec<u32>,
 }
 
-/// One epoch: `index` counts from 0. Batches are read and changed on other threads while the
-/// engine works. `stop` is asked before each step; a stopped epoch gives `None`.
-pub fn run_epoch(
-    trainer: &mut dyn Trainer,
+/// What the steps of an epoch had in common.
+pub(crate) struct Paced {
+    /// Seconds in which the engine waited for images.
+    waited: f64,
+    /// The learning rate of the last step.
+    rate: f32,
+}
+
+/// The batches of one epoch in order, each with its learning rate; `index` counts from 0. They are
+/// read and changed on other threads while `work` goes on. `each_step` is asked before each of
+/// them; an epoch that it stops gives `None`.
+pub(crate) fn each_batch(
     data: &TrainingData<'_>,
     recipe: &Recipe,
     index: usize,
-    mut each_step: impl FnMut(usize, usize) -> bool,
-) -> Result<Option<Epoch>> {
-    let start = Instant::now();
+    each_step: &mut dyn FnMut(usize, usize) -> bool,
+    mut work: impl FnMut(&Ready, f32) -> Result<()>,
+) -> Result<Option<Paced>> {
     let order = permutation(mix(recipe.seed ^ ORDER, index as u64), data.rows.len());
     let rows: Vec<usize> = order.into_iter().map(|at| data.rows[at]).collect();
     let batch = recipe.batch.min(rows.len()).max(1);
     // A last, smaller batch is left out; the order differs in each epoch.
     let steps = rows.len() / batch;
     let threads = (rayon::current_num_threads() / 2).clamp(1, MOST_THREADS);
-    let (mut waited, mut rate) = (0.0, 0.0);
+    let mut paced = Paced { waited: 0.0, rate: 0.0 };
     let complete = std::thread::scope(|scope| -> Result<bool> {
         // Thread t prepares batches t, t + threads, …; asked in turn, they come in order.
         let receivers: Vec<Receiver<Result<Ready>>> = (0..threads)
@@ -186,16 +196,31 @@ pub fn run_epoch(
             }
             let asked = Instant::now();
             let Ok(ready) = receivers[step % threads].recv() else { break };
-            waited += asked.elapsed().as_secs_f64();
-            let Ready { pixels, labels } = ready?;
-            rate = recipe.rate_at(index as f64 + step as f64 / steps as f64);
-            trainer.step(Batch { pixels: &pixels, labels: &labels }, rate)?;
+            paced.waited += asked.elapsed().as_secs_f64();
+            paced.rate = recipe.rate_at(index as f64 + step as f64 / steps as f64);
+            work(&ready?, paced.rate)?;
         }
         Ok(true)
     })?;
-    if !complete {
+    Ok(complete.then_some(paced))
+}
+
+/// One epoch: `index` counts from 0. `each_step` is asked before each step; an epoch that it stops
+/// gives `None`.
+pub fn run_epoch(
+    trainer: &mut dyn Trainer,
+    data: &TrainingData<'_>,
+    recipe: &Recipe,
+    index: usize,
+    mut each_step: impl FnMut(usize, usize) -> bool,
+) -> Result<Option<Epoch>> {
+    let start = Instant::now();
+    let step = |ready: &Ready, rate: f32| {
+        trainer.step(Batch { pixels: &ready.pixels, labels: &ready.labels }, rate)
+    };
+    let Some(paced) = each_batch(data, recipe, index, &mut each_step, step)? else {
         return Ok(None);
-    }
+    };
     let tally = trainer.tally()?;
     let trained = start.elapsed().as_secs_f64();
     let held_out_accuracy = if data.held_out.is_empty() {
@@ -210,10 +235,10 @@ pub fn run_epoch(
         loss: tally.loss / views,
         train_accuracy: 100.0 * tally.correct as f64 / views,
         held_out_accuracy,
-        rate,
+        rate: paced.rate,
         views_per_second: views / trained,
         seconds: start.elapsed().as_secs_f64(),
-        waiting: waited / trained,
+        waiting: paced.waited / trained,
     }))
 }
 

@@ -9,5 +9,6 @@ mod session;
 pub use augment::augment;
 pub use checkpoint::Checkpoint;
 pub use epochs::{Epoch, TrainingData, run_epoch};
+pub(crate) use epochs::{Ready, each_batch};
 pub use recipe::{Augmentation, Optimiser, Recipe, Schedule};
 pub use session::{Plan, Training};

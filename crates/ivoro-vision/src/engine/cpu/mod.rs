@@ -22,6 +22,7 @@ mod winograd;
 mod tests;
 
 pub use network::Network;
+pub(crate) use optimiser::change;
 pub use trainer::CpuTrainer;
 
 use crate::dataset::Shape;

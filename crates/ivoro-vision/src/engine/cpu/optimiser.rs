@@ -15,7 +15,7 @@ const MOMENTUM: f32 = 0.9;
 const VALUES: usize = 1 << 16;
 
 /// Moves the learned weights along the gradient; `state.steps` counts this step already.
-pub(super) fn change(state: &mut State, gradient: &[f32], rule: Optimiser, rate: f32, decay: f32) {
+pub(crate) fn change(state: &mut State, gradient: &[f32], rule: Optimiser, rate: f32, decay: f32) {
     let weights = state.learned.par_chunks_mut(VALUES).zip(gradient.par_chunks(VALUES));
     let first = state.first.par_chunks_mut(VALUES);
     match rule {

@@ -93,11 +93,28 @@ impl Tape {
         plan.classifier.forward(features, learned, &mut self.outputs);
     }
 
+    /// What the classifier sees.
+    pub(super) fn points(&self, plan: &Plan) -> &[f32] {
+        if plan.embedding.is_some() { &self.embedded } else { &self.features }
+    }
+
     /// From the gradient in `outputs` to that of all learned weights.
     pub(super) fn backward(&mut self, plan: &Plan, learned: &[f32], gradient: &mut [f32]) {
-        let mut features = Vec::new();
-        let seen = if plan.embedding.is_some() { &self.embedded } else { &self.features };
-        plan.classifier.backward(seen, &self.outputs, learned, gradient, &mut features);
+        let mut points = Vec::new();
+        let seen = self.points(plan);
+        plan.classifier.backward(seen, &self.outputs, learned, gradient, &mut points);
+        self.backward_points(plan, points, learned, gradient);
+    }
+
+    /// From the gradient of the points to that of all learned weights but the classifier's.
+    pub(super) fn backward_points(
+        &mut self,
+        plan: &Plan,
+        points: Vec<f32>,
+        learned: &[f32],
+        gradient: &mut [f32],
+    ) {
+        let mut features = points;
         if let Some(embedding) = &plan.embedding {
             let outputs = std::mem::take(&mut features);
             embedding.backward(&self.features, &outputs, learned, gradient, &mut features);

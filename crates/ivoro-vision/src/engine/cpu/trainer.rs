@@ -12,7 +12,7 @@ use super::plan::Plan;
 use super::tape::Tape;
 use super::{check_size, count_images};
 use crate::dataset::Shape;
-use crate::engine::{Batch, Normalisation, State, Tally, Trainer};
+use crate::engine::{Anchor, Batch, Normalisation, State, Student, Tally, Trainer};
 use crate::error::{Error, Result};
 use crate::network::{Architecture, Weights};
 use crate::train::Recipe;
@@ -34,6 +34,8 @@ pub struct CpuTrainer {
     tally: Tally,
     /// The network that the weights to be kept make, until the next step.
     kept: Option<Network>,
+    /// What holds the weights, as the engine has them.
+    anchor: Option<Anchor>,
 }
 
 impl CpuTrainer {
@@ -72,6 +74,7 @@ impl CpuTrainer {
             tape: Tape::default(),
             tally: Tally::default(),
             kept: None,
+            anchor: None,
         })
     }
 
@@ -111,17 +114,13 @@ impl Trainer for CpuTrainer {
         self.tape.input.resize(sisters * expected, 0.0);
         self.lookup.views(batch.pixels, self.shape, &mut self.tape.input);
         self.tape.forward(&self.plan, &self.state.learned, &mut self.state.measured);
-        let Recipe { temperature, smoothing, decay, optimiser, average, .. } = self.recipe;
+        let Recipe { temperature, smoothing, .. } = self.recipe;
         let tally = cross_entropy(&mut self.tape.outputs, &labels, temperature, smoothing);
         self.tally.loss += tally.loss;
         self.tally.correct += tally.correct;
         self.tally.views += tally.views;
         self.tape.backward(&self.plan, &self.state.learned, &mut self.gradient);
-        self.state.steps += 1;
-        optimiser::change(&mut self.state, &self.gradient, optimiser, rate, decay);
-        optimiser::follow(&mut self.state, average.unwrap_or(0.0));
-        self.kept = None;
-        Ok(())
+        self.change(rate)
     }
 
     fn tally(&mut self) -> Result<Tally> {
@@ -157,6 +156,53 @@ impl Trainer for CpuTrainer {
             })?
         };
         self.kept.insert(network).outputs(pixels, self.shape)
+    }
+}
+
+impl Student for CpuTrainer {
+    fn look(&mut self, pixels: &[u8]) -> Result<Matrix> {
+        let images = count_images(pixels, self.shape)?;
+        self.check_values(images)?;
+        self.tape.input.resize(pixels.len(), 0.0);
+        self.lookup.views(pixels, self.shape, &mut self.tape.input);
+        self.tape.forward(&self.plan, &self.state.learned, &mut self.state.measured);
+        let points = self.tape.points(&self.plan).to_vec();
+        Ok(Matrix::new(images, self.plan.classifier.inputs, points)?)
+    }
+
+    fn backward(&mut self, gradient: &Matrix) -> Result<()> {
+        let expected = self.tape.points(&self.plan).len();
+        check_size("gradients of points", expected, gradient.as_slice().len())?;
+        let points = gradient.as_slice().to_vec();
+        self.tape.backward_points(&self.plan, points, &self.state.learned, &mut self.gradient);
+        Ok(())
+    }
+
+    fn gradient(&mut self) -> Result<Vec<f32>> {
+        Ok(self.plan.to_file(&self.gradient))
+    }
+
+    fn change(&mut self, rate: f32) -> Result<()> {
+        let Recipe { decay, optimiser, average, .. } = self.recipe;
+        if let Some(Anchor { at, importance }) = &self.anchor {
+            let held = self.state.learned.iter().zip(at).zip(importance);
+            for (gradient, ((weight, at), importance)) in self.gradient.iter_mut().zip(held) {
+                *gradient += importance * (weight - at);
+            }
+        }
+        self.state.steps += 1;
+        optimiser::change(&mut self.state, &self.gradient, optimiser, rate, decay);
+        optimiser::follow(&mut self.state, average.unwrap_or(0.0));
+        self.kept = None;
+        Ok(())
+    }
+
+    fn hold(&mut self, anchor: &Anchor) -> Result<()> {
+        check_size("weights to be held at", self.plan.learned, anchor.at.len())?;
+        check_size("importances of weights", self.plan.learned, anchor.importance.len())?;
+        let at = self.plan.to_engine(&anchor.at);
+        self.anchor = Some(Anchor { at, importance: self.plan.to_engine(&anchor.importance) });
+        Ok(())
     }
 }
 

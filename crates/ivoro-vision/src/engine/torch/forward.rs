@@ -35,6 +35,16 @@ impl Network {
         images: &Tensor,
         training: bool,
     ) -> Result<Tensor> {
+        linear(weights, "fc", &self.points(weights, images, training)?)
+    }
+
+    /// What the classifier sees of them.
+    pub(super) fn points(
+        &self,
+        weights: &Named,
+        images: &Tensor,
+        training: bool,
+    ) -> Result<Tensor> {
         let mut x = convolve(&self.stem, weights, images, training)?.f_relu_()?;
         if self.pooled_stem {
             x = x.f_max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)?;
@@ -52,7 +62,7 @@ impl Network {
         if self.embedded {
             points = linear(weights, "embedding", &points)?;
         }
-        linear(weights, "fc", &points)
+        Ok(points)
     }
 }
 

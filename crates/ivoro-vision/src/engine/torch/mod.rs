@@ -8,6 +8,7 @@ mod forward;
 mod layout;
 mod library;
 mod trainer;
+mod weights;
 
 pub use backbone::TorchNetwork;
 pub use library::synchronise;

@@ -5,13 +5,14 @@ use ivoro::Matrix;
 use tch::{Device, Kind, Reduction, Tensor};
 
 use super::Arithmetic;
-use super::forward::{Named, Network};
+use super::forward::{Network, weight};
 use super::layout::Layout;
 use super::library::{Adam, Graph};
+use super::weights::{DeviceAverage, DeviceWeights, refresh};
 use crate::dataset::Shape;
-use crate::engine::{Batch, Normalisation, State, Tally, Trainer};
+use crate::engine::{Anchor, Batch, Normalisation, State, Student, Tally, Trainer};
 use crate::error::{Error, Result};
-use crate::network::{Architecture, Parameter};
+use crate::network::Architecture;
 use crate::train::{Optimiser, Recipe};
 
 /// Adam's β₁ and β₂; β₁ is also the momentum of plain descent.
@@ -37,33 +38,10 @@ pub struct TorchTrainer {
     /// Views seen since the last tally.
     views: u64,
     recorded: Option<Graph>,
-}
-
-/// Everything a step changes.
-struct DeviceWeights {
-    /// All learned weights in 32 bits.
-    learned: Tensor,
-    /// The multiplied ones as they are multiplied; the same tensor under full arithmetic.
-    multiplied: Tensor,
-    measured: Tensor,
-    first: Tensor,
-    second: Tensor,
-    gradient: Tensor,
-    /// Steps done, as libtorch's Adam wants it.
-    steps: Tensor,
-    rate: Tensor,
-    /// Sums of loss and of right answers since the last tally.
-    tally: Tensor,
-    /// What gradients are asked for, in the order of the layout's places.
-    leaves: Vec<Tensor>,
-    named: Named,
-}
-
-struct DeviceAverage {
-    learned: Tensor,
-    measured: Tensor,
-    multiplied: Tensor,
-    named: Named,
+    /// Points last looked at, with the way back to the weights.
+    looked: Option<Tensor>,
+    /// What holds the weights, and how strongly.
+    anchor: Option<(Tensor, Tensor)>,
 }
 
 /// Where a step finds its images.
@@ -117,6 +95,8 @@ impl TorchTrainer {
             adam,
             views: 0,
             recorded: None,
+            looked: None,
+            anchor: None,
         })
     }
 
@@ -144,7 +124,7 @@ impl TorchTrainer {
         tch::no_grad(|| {
             self.count(&loss, &logits, &labels)?;
             self.weights.collect(&self.layout, &gradients)?;
-            self.change()
+            self.move_weights()
         })
     }
 
@@ -173,9 +153,12 @@ impl TorchTrainer {
     }
 
     /// Moves the weights along the gradient.
-    fn change(&mut self) -> Result<()> {
+    fn move_weights(&mut self) -> Result<()> {
         let weights = &mut self.weights;
         let decay = f64::from(self.recipe.decay);
+        if let Some(anchor) = &self.anchor {
+            weights.hold(anchor)?;
+        }
         let _ = weights.steps.f_add_scalar_(1)?;
         match (&self.adam, self.recipe.optimiser) {
             (Some(adam), _) => adam.step(
@@ -189,13 +172,21 @@ impl TorchTrainer {
             (None, Optimiser::Adam) => weights.adam(decay)?,
             (None, Optimiser::Momentum) => weights.descend(decay)?,
         }
-        weights.refresh(&self.layout)?;
+        refresh(&mut weights.multiplied, &weights.learned, &self.layout)?;
         if let (Some(average), Some(keep)) = (&mut self.average, self.recipe.average) {
             let share = 1.0 - f64::from(keep);
             let _ = average.learned.f_lerp_(&weights.learned, share)?;
             let _ = average.measured.f_lerp_(&weights.measured, share)?;
         }
         Ok(())
+    }
+
+    /// Images as they are, ready for the network.
+    fn upload(&self, pixels: &[u8], images: usize) -> Result<Tensor> {
+        let Shape { height, width, channels } = self.shape;
+        let size = [images, height, width, channels].map(|size| size as i64);
+        let raw = Tensor::f_from_slice(pixels)?.f_view(size)?.f_to_device(self.device)?;
+        self.prepare(&raw, 1)
     }
 
     fn check(&self, pixels: &[u8], images: usize) -> Result<()> {
@@ -262,14 +253,11 @@ impl Trainer for TorchTrainer {
     fn outputs(&mut self, pixels: &[u8]) -> Result<Matrix> {
         let images = pixels.len() / self.shape.len().max(1);
         self.check(pixels, images)?;
-        let Shape { height, width, channels } = self.shape;
-        let size = [images, height, width, channels].map(|size| size as i64);
         tch::no_grad(|| {
-            let raw = Tensor::f_from_slice(pixels)?.f_view(size)?.f_to_device(self.device)?;
-            let images = self.prepare(&raw, 1)?;
+            let images = self.upload(pixels, images)?;
             let named = match &mut self.average {
                 Some(average) => {
-                    average.refresh(&self.layout)?;
+                    refresh(&mut average.multiplied, &average.learned, &self.layout)?;
                     &average.named
                 }
                 None => &self.weights.named,
@@ -277,6 +265,54 @@ impl Trainer for TorchTrainer {
             let outputs = self.network.outputs(named, &images, false)?;
             matrix(&outputs)
         })
+    }
+}
+
+impl Student for TorchTrainer {
+    fn look(&mut self, pixels: &[u8]) -> Result<Matrix> {
+        let images = pixels.len() / self.shape.len().max(1);
+        self.check(pixels, images)?;
+        let images = tch::no_grad(|| self.upload(pixels, images))?;
+        let points = self.network.points(&self.weights.named, &images, true)?;
+        let points = points.f_to_kind(Kind::Float)?;
+        let found = matrix(&points.f_detach()?)?;
+        self.looked = Some(points);
+        Ok(found)
+    }
+
+    fn backward(&mut self, gradient: &Matrix) -> Result<()> {
+        let Some(points) = self.looked.take() else {
+            return Err(Error::Engine { what: "a way back without points".to_owned() });
+        };
+        let size = points.size();
+        let gradient = Tensor::f_from_slice(gradient.as_slice())?.f_view(size.as_slice())?;
+        let gradient = gradient.f_to_device(self.device)?;
+        // A sum whose gradient is the one asked for, and 0 for the classifier.
+        let mut sum = points.f_mul(&gradient)?.f_sum(Kind::Float)?;
+        for kind in ["weight", "bias"] {
+            let unused = weight(&self.weights.named, "fc", kind)?.f_sum(Kind::Float)?;
+            sum = sum.f_add(&unused.f_mul_scalar(0.0)?)?;
+        }
+        let gradients = Tensor::f_run_backward(&[&sum], &self.weights.leaves, false, false)?;
+        tch::no_grad(|| self.weights.collect(&self.layout, &gradients))
+    }
+
+    fn gradient(&mut self) -> Result<Vec<f32>> {
+        self.layout.download(&self.weights.gradient)
+    }
+
+    fn change(&mut self, rate: f32) -> Result<()> {
+        let _ = self.weights.rate.f_fill_(f64::from(rate))?;
+        tch::no_grad(|| self.move_weights())?;
+        self.steps += 1;
+        Ok(())
+    }
+
+    fn hold(&mut self, anchor: &Anchor) -> Result<()> {
+        let at = self.layout.upload(&anchor.at, self.device)?;
+        self.anchor = Some((at, self.layout.upload(&anchor.importance, self.device)?));
+        self.recorded = None;
+        Ok(())
     }
 }
 
@@ -315,140 +351,4 @@ impl Inputs {
         self.labels.f_copy_(&Tensor::f_from_slice(&labels)?)?;
         Ok(())
     }
-}
-
-impl DeviceWeights {
-    fn upload(
-        architecture: &Architecture,
-        layout: &Layout,
-        state: &State,
-        device: Device,
-        arithmetic: Arithmetic,
-    ) -> Result<Self> {
-        let or_zeros = |values: &[f32]| {
-            if values.is_empty() {
-                Ok(Tensor::f_zeros([layout.total], (Kind::Float, device))?)
-            } else {
-                layout.upload(values, device)
-            }
-        };
-        let learned = layout.upload(&state.learned, device)?;
-        let multiplied = learned.f_narrow(0, 0, layout.multiplied)?.f_to_kind(arithmetic.kind())?;
-        let measured = Tensor::f_from_slice(&state.measured)?.f_to_device(device)?;
-        let mut leaves = Vec::new();
-        let mut named = measured_parts(architecture, &measured)?;
-        for place in &layout.places {
-            let part = if place.is_multiplied(layout) {
-                place.slice(&multiplied)?
-            } else {
-                place.slice(&learned)?
-            };
-            let leaf = part.f_detach()?.f_set_requires_grad(true)?;
-            named.insert(place.parameter.name.clone(), leaf.shallow_clone());
-            leaves.push(leaf);
-        }
-        Ok(Self {
-            first: or_zeros(&state.first)?,
-            second: or_zeros(&state.second)?,
-            gradient: or_zeros(&[])?,
-            steps: Tensor::f_from_slice(&[state.steps as f32])?.f_to_device(device)?.f_squeeze()?,
-            rate: Tensor::f_zeros([1], (Kind::Float, device))?,
-            tally: Tensor::f_zeros([2], (Kind::Double, device))?,
-            learned,
-            multiplied,
-            measured,
-            leaves,
-            named,
-        })
-    }
-
-    /// Gradients by weight into the flat gradient.
-    fn collect(&mut self, layout: &Layout, gradients: &[Tensor]) -> Result<()> {
-        let mut parts = (Vec::new(), Vec::new());
-        for (place, gradient) in layout.places.iter().zip(gradients) {
-            let part = place.flatten(gradient)?;
-            let list = if place.is_multiplied(layout) { &mut parts.0 } else { &mut parts.1 };
-            list.push(part);
-        }
-        let rest = layout.total - layout.multiplied;
-        let mut head = self.gradient.f_narrow(0, 0, layout.multiplied)?;
-        head.f_copy_(&Tensor::f_cat(&parts.0, 0)?)?;
-        let mut tail = self.gradient.f_narrow(0, layout.multiplied, rest)?;
-        tail.f_copy_(&Tensor::f_cat(&parts.1, 0)?)?;
-        Ok(())
-    }
-
-    /// Adam, operation by operation: the weights' decay is a part of the gradient.
-    fn adam(&mut self, decay: f64) -> Result<()> {
-        let _ = self.gradient.f_add_(&self.learned.f_mul_scalar(decay)?)?;
-        let _ = self.first.f_lerp_(&self.gradient, 1.0 - BETAS.0)?;
-        let _ = self.second.f_lerp_(&self.gradient.f_square()?, 1.0 - BETAS.1)?;
-        let correction = |beta: f64| self.steps.f_mul_scalar(beta.ln())?.f_expm1()?.f_neg();
-        let (first, second) = (correction(BETAS.0)?, correction(BETAS.1)?);
-        let spread = self.second.f_div(&second)?.f_sqrt()?.f_add_scalar(EPSILON)?;
-        let rate = self.rate.f_div(&first)?;
-        let _ = self.learned.f_sub_(&self.first.f_div(&spread)?.f_mul(&rate)?)?;
-        Ok(())
-    }
-
-    /// Descent with momentum.
-    fn descend(&mut self, decay: f64) -> Result<()> {
-        let _ = self.gradient.f_add_(&self.learned.f_mul_scalar(decay)?)?;
-        let _ = self.first.f_mul_scalar_(BETAS.0)?;
-        let _ = self.first.f_add_(&self.gradient)?;
-        let _ = self.learned.f_sub_(&self.first.f_mul(&self.rate)?)?;
-        Ok(())
-    }
-
-    /// Brings the multiplied weights up to date with the learned ones.
-    fn refresh(&mut self, layout: &Layout) -> Result<()> {
-        // Under full arithmetic they are one and the same memory.
-        if self.multiplied.kind() != Kind::Float {
-            self.multiplied.f_copy_(&self.learned.f_narrow(0, 0, layout.multiplied)?)?;
-        }
-        Ok(())
-    }
-}
-
-impl DeviceAverage {
-    fn upload(
-        architecture: &Architecture,
-        layout: &Layout,
-        learned: &[f32],
-        measured: &[f32],
-        weights: &DeviceWeights,
-    ) -> Result<Self> {
-        let device = weights.learned.device();
-        let learned = layout.upload(learned, device)?;
-        let measured = Tensor::f_from_slice(measured)?.f_to_device(device)?;
-        let kind = weights.multiplied.kind();
-        let multiplied = learned.f_narrow(0, 0, layout.multiplied)?.f_to_kind(kind)?;
-        let mut named = measured_parts(architecture, &measured)?;
-        for place in &layout.places {
-            let flat = if place.is_multiplied(layout) { &multiplied } else { &learned };
-            named.insert(place.parameter.name.clone(), place.slice(flat)?);
-        }
-        Ok(Self { learned, measured, multiplied, named })
-    }
-
-    fn refresh(&mut self, layout: &Layout) -> Result<()> {
-        if self.multiplied.kind() != Kind::Float {
-            self.multiplied.f_copy_(&self.learned.f_narrow(0, 0, layout.multiplied)?)?;
-        }
-        Ok(())
-    }
-}
-
-/// Running means and variances by name, as parts of one tensor.
-fn measured_parts(architecture: &Architecture, flat: &Tensor) -> Result<Named> {
-    let mut start = 0;
-    let mut named = Named::new();
-    for parameter in architecture.parameters() {
-        if !Parameter::is_learned(&parameter) {
-            let length = parameter.len() as i64;
-            named.insert(parameter.name, flat.f_narrow(0, start, length)?);
-            start += length;
-        }
-    }
-    Ok(named)
 }

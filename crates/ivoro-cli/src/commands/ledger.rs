@@ -1,0 +1,57 @@
+//! The record of a comparison on its way to a file: each finished method is saved at once, and those
+//! of an earlier, perhaps interrupted, run are not run again.
+
+use std::path::{Path, PathBuf};
+
+use ivoro::record::{MethodRecord, RunRecord};
+
+use crate::failure::Failure;
+use crate::output;
+
+pub(super) struct Ledger {
+    pub(super) record: RunRecord,
+    /// Methods that the file held and that have not been asked for yet.
+    earlier: Vec<MethodRecord>,
+    path: Option<PathBuf>,
+}
+
+impl Ledger {
+    /// Goes on with the file at `path`, if it holds the very same comparison.
+    pub(super) fn open(record: RunRecord, path: Option<PathBuf>) -> Self {
+        let earlier = path.as_deref().map_or(Vec::new(), |path| finished(path, &record));
+        Self { record, earlier, path }
+    }
+
+    /// Whether the method was finished earlier; then it is part of the record again.
+    pub(super) fn take_up(&mut self, name: &str) -> bool {
+        let Some(at) = self.earlier.iter().position(|method| method.name == name) else {
+            return false;
+        };
+        let method = self.earlier.remove(at);
+        self.record.methods.push(method);
+        true
+    }
+
+    /// Adds a finished method and saves. What was not asked for this time stays in the file.
+    pub(super) fn push(&mut self, method: MethodRecord) -> Result<(), Failure> {
+        self.record.methods.push(method);
+        let Some(path) = &self.path else { return Ok(()) };
+        let mut whole = self.record.clone();
+        whole.methods.extend(self.earlier.iter().cloned());
+        Ok(output::write_whole(path, &(serde_json::to_string(&whole)? + "\n"))?)
+    }
+}
+
+fn finished(path: &Path, wanted: &RunRecord) -> Vec<MethodRecord> {
+    let read =
+        || -> Option<RunRecord> { serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok() };
+    let same = |found: &RunRecord| RunRecord { methods: Vec::new(), ..found.clone() } == *wanted;
+    read().filter(same).map_or(Vec::new(), |found| {
+        anstream::eprintln!(
+            "note: {} holds {} finished methods; they are not run again",
+            path.display(),
+            found.methods.len()
+        );
+        found.methods
+    })
+}

@@ -1,0 +1,148 @@
+//! What a method may see at the end of a phase: the phase's images and the network as it is.
+
+use std::ops::Range;
+
+use ivoro::Matrix;
+use ivoro::random::{mix, permutation};
+
+use super::exemplars::Memory;
+use super::method::Phase;
+use super::school::School;
+use crate::dataset::{Shape, Split};
+use crate::engine::{Backbone, Student};
+use crate::error::Result;
+use crate::network::Weights;
+use crate::train::Recipe;
+
+/// Images asked about at once.
+const AT_ONCE: usize = 512;
+
+/// Points with the places of their classes.
+pub(super) struct Labelled {
+    pub(super) points: Matrix,
+    pub(super) labels: Vec<usize>,
+}
+
+/// A phase's end.
+pub(super) struct Classroom<'s, 'a> {
+    pub(super) school: &'s School<'a>,
+    pub(super) recipe: &'s Recipe,
+    pub(super) weights: &'s Weights,
+    pub(super) student: &'s mut dyn Student,
+    pub(super) backbone: &'s mut dyn Backbone,
+}
+
+impl Classroom<'_, '_> {
+    /// The network's weights.
+    pub(super) fn weights(&self) -> &Weights {
+        self.weights
+    }
+
+    /// How the phase was trained.
+    pub(super) fn recipe(&self) -> Recipe {
+        self.recipe.clone()
+    }
+
+    /// Points of the training images of some classes, as they are.
+    pub(super) fn points(&mut self, classes: &Range<usize>) -> Result<Labelled> {
+        let rows = self.school.rows(classes);
+        let labels = rows.iter().filter_map(|&row| self.school.place(row)).collect();
+        Ok(Labelled { points: self.points_of(&rows)?, labels })
+    }
+
+    /// Points of training images.
+    pub(super) fn points_of(&mut self, rows: &[usize]) -> Result<Matrix> {
+        let school = self.school;
+        look(school, self.backbone, &school.dataset.train, rows, None)
+    }
+
+    /// Points of the same images with their quarters exchanged: they show none of the classes.
+    pub(super) fn strange_points(&mut self, classes: &Range<usize>) -> Result<Matrix> {
+        let school = self.school;
+        let rows = school.rows(classes);
+        look(school, self.backbone, &school.dataset.train, &rows, Some(exchange_quarters))
+    }
+
+    /// Keeps images of each class of a phase.
+    pub(super) fn keep(&mut self, memory: &mut Memory, phase: &Phase) -> Result<()> {
+        for class in phase.classes.clone() {
+            let rows = self.school.rows(&(class..class + 1));
+            memory.keep(&rows, &self.points_of(&rows)?);
+        }
+        Ok(())
+    }
+
+    /// Some batches of the last phase's training images, as they are, with the network in
+    /// training; returns how many there were.
+    pub(super) fn each_batch(
+        &mut self,
+        classes: &Range<usize>,
+        most: usize,
+        mut work: impl FnMut(&mut dyn Student, &[u8], &[usize]) -> Result<()>,
+    ) -> Result<usize> {
+        let rows = self.school.rows(classes);
+        let order = permutation(mix(self.recipe.seed, most as u64), rows.len());
+        let rows: Vec<usize> = order.into_iter().map(|at| rows[at]).collect();
+        let batch = self.recipe.batch.min(rows.len()).max(1);
+        let mut done = 0;
+        for rows in rows.chunks_exact(batch).take(most) {
+            let School { dataset, fit, broken, .. } = self.school;
+            let images = dataset.train.read(rows, *fit, *broken)?;
+            let labels: Vec<usize> =
+                images.rows.iter().filter_map(|&row| self.school.place(row)).collect();
+            work(self.student, &images.pixels, &labels)?;
+            done += 1;
+        }
+        Ok(done)
+    }
+}
+
+/// What is done to the pixels of images of one shape.
+type Change = fn(&[u8], Shape) -> Vec<u8>;
+
+/// Points that a frozen network makes of images, each changed first where that is asked for.
+pub(super) fn look(
+    school: &School<'_>,
+    backbone: &mut dyn Backbone,
+    split: &Split,
+    rows: &[usize],
+    change: Option<Change>,
+) -> Result<Matrix> {
+    let mut points: Option<Matrix> = None;
+    for rows in rows.chunks(AT_ONCE) {
+        let images = split.read(rows, school.fit, school.broken)?;
+        let changed = change.map(|change| change(&images.pixels, images.shape));
+        let pixels = changed.as_ref().unwrap_or(&images.pixels);
+        let mut found = backbone.features(pixels, images.shape, &[0])?;
+        match &mut points {
+            Some(points) => points.append(&found.swap_remove(0))?,
+            None => points = Some(found.swap_remove(0)),
+        }
+    }
+    Ok(points.unwrap_or_default())
+}
+
+/// Each image with opposite quarters exchanged.
+fn exchange_quarters(pixels: &[u8], shape: Shape) -> Vec<u8> {
+    let Shape { height, width, channels } = shape;
+    let mut out = pixels.to_vec();
+    for (to, from) in out.chunks_exact_mut(shape.len()).zip(pixels.chunks_exact(shape.len())) {
+        for (at, pixel) in to.chunks_exact_mut(channels).enumerate() {
+            let (y, x) = ((at / width + height / 2) % height, (at % width + width / 2) % width);
+            pixel.copy_from_slice(&from[(y * width + x) * channels..][..channels]);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quarters_are_exchanged_crosswise() {
+        let shape = Shape { height: 2, width: 4, channels: 1 };
+        let strange = exchange_quarters(&[1, 2, 3, 4, 5, 6, 7, 8], shape);
+        assert_eq!(strange, [7, 8, 5, 6, 3, 4, 1, 2]);
+    }
+}

@@ -1,0 +1,53 @@
+//! End-to-end incremental learning: cross-entropy over all classes with kept images, old outputs
+//! distilled, then a while of training on as many images of every class.
+
+use ivoro::Matrix;
+
+use super::classroom::Classroom;
+use super::exemplars::Memory;
+use super::head::Head;
+use super::losses::{cross_entropy, distil};
+use super::lwf::TEMPERATURE;
+use super::method::{Lesson, Loss, Method, Phase, on_outputs};
+use crate::error::Result;
+
+/// Share of a phase's epochs that are trained on kept images alone, afterwards.
+const BALANCED: f64 = 0.3;
+
+#[derive(Default)]
+pub(super) struct Eeil {
+    memory: Memory,
+}
+
+impl Method for Eeil {
+    fn rehearsed(&self) -> &[usize] {
+        self.memory.rows()
+    }
+
+    fn needs_before(&self) -> bool {
+        true
+    }
+
+    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+        let (old, all) = (0..lesson.old, 0..head.len());
+        Ok(on_outputs(points, head, |outputs, gradient| {
+            let mut value = cross_entropy(outputs, lesson.labels, &all, 1.0, 1.0, gradient);
+            if let Some(before) = lesson.before {
+                let wanted = before.head.outputs(&before.points);
+                value += distil(outputs, &wanted, &old, TEMPERATURE, 1.0, gradient);
+            }
+            value
+        }))
+    }
+
+    fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+        if self.memory.classes() < phase.classes.end {
+            room.keep(&mut self.memory, phase)?;
+        }
+        Ok(())
+    }
+
+    fn balanced(&self) -> Option<f64> {
+        Some(BALANCED)
+    }
+}

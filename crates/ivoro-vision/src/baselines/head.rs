@@ -1,0 +1,160 @@
+//! A linear classifier that grows, beside the network: its loss is computed on the host, so that
+//! every engine trains every method.
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use ivoro::Matrix;
+use ivoro::random::unit;
+
+use crate::engine::{State, cpu};
+use crate::error::Result;
+use crate::network::Weights;
+use crate::train::Recipe;
+
+/// A row an output: its weights, then its bias.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Head {
+    dims: usize,
+    state: State,
+    gradient: Vec<f32>,
+}
+
+impl Head {
+    /// A head without outputs for points of `dims` values.
+    pub(super) fn new(dims: usize) -> Self {
+        Self { dims, ..Self::default() }
+    }
+
+    /// The classifier that a network was trained with: every `step`-th output, times `factor`.
+    pub(super) fn of_network(weights: &Weights, step: usize, factor: f32) -> Self {
+        let dims = weights.architecture.dimensions();
+        let part = |name: &str| weights.get(name).unwrap_or_default();
+        let (matrix, biases) = (part("fc.weight"), part("fc.bias"));
+        let mut head = Self::new(dims);
+        for (row, bias) in matrix.chunks_exact(dims.max(1)).zip(biases).step_by(step.max(1)) {
+            head.state.learned.extend(row.iter().chain([bias]).map(|value| factor * value));
+        }
+        head.begin();
+        head
+    }
+
+    /// The number of outputs.
+    pub(super) fn len(&self) -> usize {
+        self.state.learned.len() / (self.dims + 1)
+    }
+
+    /// Adds outputs, small and random.
+    pub(super) fn grow(&mut self, outputs: usize, seed: u64) {
+        let length = self.state.learned.len() + outputs * (self.dims + 1);
+        let bound = 1.0 / (self.dims.max(1) as f64).sqrt();
+        let random = |at: usize| (bound * (2.0 * unit(seed, at as u64) - 1.0)) as f32;
+        let start = self.state.learned.len();
+        self.state.learned.extend((start..length).map(random));
+        self.begin();
+    }
+
+    /// Forgets the optimiser's memory, as a phase begins.
+    pub(super) fn begin(&mut self) {
+        let length = self.state.learned.len();
+        self.state.first = vec![0.0; length];
+        self.state.second = vec![0.0; length];
+        self.state.steps = 0;
+        self.gradient = vec![0.0; length];
+    }
+
+    /// Weights and bias of each output.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (&[f32], f32)> {
+        self.state
+            .learned
+            .chunks_exact(self.dims + 1)
+            .map(|row| (&row[..self.dims], row[self.dims]))
+    }
+
+    /// All numbers, row after row, the bias last in each.
+    pub(super) fn values(&self) -> &[f32] {
+        &self.state.learned
+    }
+
+    /// The gradient, as [`values`](Self::values) lie.
+    pub(super) fn gradient_mut(&mut self) -> &mut [f32] {
+        &mut self.gradient
+    }
+
+    /// What it says of points, a row each.
+    pub(super) fn outputs(&self, points: &Matrix) -> Matrix {
+        let mut outputs = Matrix::zeros(points.rows(), self.len());
+        let extended = with_ones(points);
+        let matrix =
+            MatRef::from_column_major_slice(&self.state.learned, self.dims + 1, self.len());
+        product(outputs.as_mut_slice(), Accum::Replace, view(&extended), matrix);
+        outputs
+    }
+
+    /// Adds to the gradient of the weights; returns that of the points.
+    pub(super) fn backward(&mut self, points: &Matrix, outputs: &Matrix) -> Matrix {
+        let extended = with_ones(points);
+        product(&mut self.gradient, Accum::Add, view(outputs).transpose(), view(&extended));
+        let mut back = Matrix::zeros(points.rows(), self.dims + 1);
+        let matrix = MatRef::from_row_major_slice(&self.state.learned, self.len(), self.dims + 1);
+        product(back.as_mut_slice(), Accum::Replace, view(outputs), matrix);
+        let mut gradient = Matrix::zeros(points.rows(), self.dims);
+        for (to, from) in gradient.as_mut_slice().chunks_exact_mut(self.dims).zip(back.iter_rows())
+        {
+            to.copy_from_slice(&from[..self.dims]);
+        }
+        gradient
+    }
+
+    /// Moves the weights along the gradient, which begins anew.
+    pub(super) fn change(&mut self, recipe: &Recipe, rate: f32) {
+        self.state.steps += 1;
+        cpu::change(&mut self.state, &self.gradient, recipe.optimiser, rate, recipe.decay);
+        self.gradient.fill(0.0);
+    }
+
+    /// Bytes of its numbers.
+    pub(super) fn bytes(&self) -> usize {
+        4 * self.state.learned.len()
+    }
+}
+
+/// The points, each with a 1 behind it for the bias.
+fn with_ones(points: &Matrix) -> Matrix {
+    let mut extended = Matrix::zeros(points.rows(), points.cols() + 1);
+    let rows = extended.as_mut_slice().chunks_exact_mut(points.cols() + 1);
+    for (to, from) in rows.zip(points.iter_rows()) {
+        to[..from.len()].copy_from_slice(from);
+        to[from.len()] = 1.0;
+    }
+    extended
+}
+
+fn view(matrix: &Matrix) -> MatRef<'_, f32> {
+    MatRef::from_row_major_slice(matrix.as_slice(), matrix.rows(), matrix.cols())
+}
+
+fn product(out: &mut [f32], store: Accum, left: MatRef<'_, f32>, right: MatRef<'_, f32>) {
+    let out = MatMut::from_row_major_slice_mut(out, left.nrows(), right.ncols());
+    matmul(out, store, left, right, 1.0, Par::rayon(0));
+}
+
+/// Trains a head on points that stay as they are: `teach` gives the gradient of a batch of rows.
+pub(super) fn fit(
+    head: &mut Head,
+    points: &Matrix,
+    recipe: &Recipe,
+    epochs: usize,
+    mut teach: impl FnMut(&mut Head, &Matrix, &[usize]) -> Result<()>,
+) -> Result<()> {
+    let batch = recipe.batch.min(points.rows()).max(1);
+    head.begin();
+    for epoch in 0..epochs {
+        let order = ivoro::random::permutation(recipe.seed ^ epoch as u64, points.rows());
+        for rows in order.chunks_exact(batch) {
+            teach(head, &points.select(rows), rows)?;
+            head.change(recipe, recipe.rate);
+        }
+    }
+    head.begin();
+    Ok(())
+}

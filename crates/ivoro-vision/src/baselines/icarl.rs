@@ -1,0 +1,74 @@
+//! iCaRL: one logistic loss for each class, old ones distilled, with kept images trained on again.
+//! It answers by its outputs (CNN) or by the nearest mean of the kept images (NME).
+
+use ivoro::Matrix;
+
+use super::Baseline;
+use super::classroom::Classroom;
+use super::exemplars::Memory;
+use super::head::Head;
+use super::losses::normalised;
+use super::lwf_mc::one_against_all;
+use super::method::{Lesson, Loss, Method, Phase};
+use crate::error::Result;
+
+#[derive(Default)]
+pub(super) struct Icarl {
+    memory: Memory,
+    /// Mean of each class's kept images, each at length 1, under the present network.
+    means: Vec<Vec<f32>>,
+}
+
+impl Method for Icarl {
+    fn rehearsed(&self) -> &[usize] {
+        self.memory.rows()
+    }
+
+    fn needs_before(&self) -> bool {
+        true
+    }
+
+    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+        Ok(one_against_all(lesson, points, head))
+    }
+
+    fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+        room.keep(&mut self.memory, phase)?;
+        self.means.clear();
+        let rows: Vec<Vec<usize>> = self.memory.by_class().map(<[usize]>::to_vec).collect();
+        for rows in rows {
+            let (unit, _) = normalised(&room.points_of(&rows)?);
+            let mut mean = vec![0f32; unit.cols()];
+            for row in unit.iter_rows() {
+                mean.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+            }
+            let (mean, _) = normalised(&Matrix::new(1, mean.len(), mean)?);
+            self.means.push(mean.into_vec());
+        }
+        Ok(())
+    }
+
+    fn distances(&self, reading: Baseline, points: &Matrix, head: &Head) -> Matrix {
+        if reading == Baseline::IcarlCnn {
+            let mut outputs = head.outputs(points);
+            outputs.as_mut_slice().iter_mut().for_each(|value| *value = -*value);
+            return outputs;
+        }
+        let (unit, _) = normalised(points);
+        let mut distances = Matrix::zeros(points.rows(), self.means.len());
+        for row in 0..points.rows() {
+            for (to, mean) in distances.row_mut(row).iter_mut().zip(&self.means) {
+                *to = unit.row(row).iter().zip(mean).map(|(a, b)| (a - b).powi(2)).sum();
+            }
+        }
+        distances
+    }
+
+    fn is_linear(&self) -> bool {
+        false
+    }
+
+    fn bytes(&self) -> usize {
+        4 * self.means.iter().map(Vec::len).sum::<usize>()
+    }
+}

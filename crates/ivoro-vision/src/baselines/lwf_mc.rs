@@ -1,0 +1,35 @@
+//! LwF-MC: one logistic loss for each class. The target of an old class is what the network of the
+//! phase before says of it; iCaRL without its exemplars.
+
+use ivoro::Matrix;
+
+use super::head::Head;
+use super::losses::{logistic, sigmoid};
+use super::method::{Lesson, Loss, Method, on_outputs};
+use crate::error::Result;
+
+pub(super) struct LwfMc;
+
+impl Method for LwfMc {
+    fn needs_before(&self) -> bool {
+        true
+    }
+
+    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+        Ok(one_against_all(lesson, points, head))
+    }
+}
+
+/// The loss that LwF-MC and iCaRL share.
+pub(super) fn one_against_all(lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Loss {
+    let before = lesson.before.map(|before| before.head.outputs(&before.points));
+    on_outputs(points, head, |outputs, gradient| {
+        let target = |row: usize, column: usize| match &before {
+            Some(before) if column < lesson.old => {
+                sigmoid(f64::from(before.row(row)[column])) as f32
+            }
+            _ => f32::from(u8::from(lesson.labels[row] == column)),
+        };
+        logistic(outputs, target, gradient)
+    })
+}

@@ -1,0 +1,152 @@
+//! What a baseline does besides the loop that all share.
+
+use std::ops::Range;
+
+use ivoro::Matrix;
+
+use super::Baseline;
+use super::classroom::Classroom;
+use super::fine_tuning::FineTuning;
+use super::head::Head;
+use crate::engine::Student;
+use crate::error::Result;
+use crate::train::Recipe;
+
+/// One batch, as a method sees it.
+pub(super) struct Lesson<'a> {
+    /// The output that each view should have: its class, or class · 4 + rotation.
+    pub(super) labels: &'a [usize],
+    /// Points that the network of the phase before makes of the same views; none in the base phase.
+    pub(super) before: Option<&'a Before<'a>>,
+    /// Outputs of the classes known before this phase.
+    pub(super) old: usize,
+    /// How the phase is trained.
+    pub(super) recipe: &'a Recipe,
+    /// The learning rate of the step.
+    pub(super) rate: f32,
+    /// Which step of the phase it is, for random numbers.
+    pub(super) step: u64,
+}
+
+/// The network of the phase before.
+pub(super) struct Before<'a> {
+    /// What it makes of the views.
+    pub(super) points: Matrix,
+    /// Its head.
+    pub(super) head: &'a Head,
+}
+
+/// A loss, with the gradient that goes on into the network.
+pub(super) struct Loss {
+    /// Its value.
+    pub(super) value: f64,
+    /// The gradient of the points.
+    pub(super) points: Matrix,
+}
+
+/// Classes of a phase, by place in the order of arrival.
+#[derive(Clone, Debug)]
+pub(super) struct Phase {
+    /// Which one, from 0.
+    pub(super) index: usize,
+    /// Its classes.
+    pub(super) classes: Range<usize>,
+}
+
+/// A way to learn class after class by training the network on.
+pub(super) trait Method {
+    /// Outputs a class has: 1, or 4 where its rotations are classes of their own.
+    fn sisters(&self) -> usize {
+        1
+    }
+
+    /// Rows of earlier phases that are trained on again: none without exemplars.
+    fn rehearsed(&self) -> &[usize] {
+        &[]
+    }
+
+    /// Whether the network of the phase before is asked about every batch.
+    fn needs_before(&self) -> bool {
+        false
+    }
+
+    /// The loss of a batch whose points the network gives. The head's gradient is added to.
+    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss>;
+
+    /// Before a phase after the base phase: the head has its new outputs already.
+    fn begin(
+        &mut self,
+        _phase: &Phase,
+        _student: &mut dyn Student,
+        _head: &mut Head,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// After a phase's epochs. `room` has its images and the network as it is now.
+    fn finish(
+        &mut self,
+        _phase: &Phase,
+        _room: &mut Classroom<'_, '_>,
+        _head: &mut Head,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// Share of the epochs in which, after a phase, the kept images alone are trained on.
+    fn balanced(&self) -> Option<f64> {
+        None
+    }
+
+    /// One row a query, one column a class, smaller is nearer.
+    fn distances(&self, _reading: Baseline, points: &Matrix, head: &Head) -> Matrix {
+        let outputs = head.outputs(points);
+        let upright = outputs.cols() / self.sisters();
+        let mut distances = Matrix::zeros(points.rows(), upright);
+        for row in 0..points.rows() {
+            let values = outputs.row(row).iter().step_by(self.sisters());
+            distances.row_mut(row).iter_mut().zip(values).for_each(|(to, value)| *to = -value);
+        }
+        distances
+    }
+
+    /// Whether the classes' regions are those of the head's outputs, unturned ones where there are
+    /// sisters: then they are a power diagram.
+    fn is_linear(&self) -> bool {
+        true
+    }
+
+    /// Bytes kept besides network and head.
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Baseline {
+    /// The method behind a name.
+    pub(super) fn method(self) -> Box<dyn Method> {
+        match self {
+            Self::FineTuning | Self::JointTraining => Box::new(FineTuning),
+            Self::Pass => Box::<super::pass::Pass>::default(),
+            Self::Ewc => Box::<super::ewc::Ewc>::default(),
+            Self::Lwf => Box::new(super::lwf::Lwf),
+            Self::LwfMc => Box::new(super::lwf_mc::LwfMc),
+            Self::Muc => Box::<super::muc::Muc>::default(),
+            Self::IcarlCnn | Self::IcarlNme => Box::<super::icarl::Icarl>::default(),
+            Self::Eeil => Box::<super::eeil::Eeil>::default(),
+            Self::Ucir => Box::<super::ucir::Ucir>::default(),
+        }
+    }
+}
+
+/// A loss on outputs alone: what `add` puts into the outputs' gradient goes back through the head.
+pub(super) fn on_outputs(
+    points: &Matrix,
+    head: &mut Head,
+    add: impl FnOnce(&Matrix, &mut Matrix) -> f64,
+) -> Loss {
+    let outputs = head.outputs(points);
+    let mut gradient = Matrix::zeros(outputs.rows(), outputs.cols());
+    let value = add(&outputs, &mut gradient);
+    Loss { value, points: head.backward(points, &gradient) }
+}

@@ -1,0 +1,124 @@
+//! Methods to compare with that train the network on in every phase, on the same data, protocol and
+//! network as everything else.
+//!
+//! All begin with one network, trained on the base classes, and share one loop
+//! ([`School::teach`]). The network gives points and takes their gradient; head and losses are
+//! computed here, so that every engine trains every method. Methods that keep images of earlier
+//! phases say so ([`Baseline::exemplars`]).
+
+mod classroom;
+mod eeil;
+mod ewc;
+mod exemplars;
+mod fine_tuning;
+mod head;
+mod icarl;
+mod losses;
+mod lwf;
+mod lwf_mc;
+mod method;
+mod muc;
+mod pass;
+mod school;
+mod ucir;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use school::{Progress, School, TaughtPhase};
+
+use crate::error::{Error, Result};
+
+/// A method to compare with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Baseline {
+    /// Cross-entropy on new classes alone.
+    FineTuning,
+    /// Prototype augmentation and self-supervision.
+    Pass,
+    /// Elastic weight consolidation.
+    Ewc,
+    /// Learning without forgetting.
+    Lwf,
+    /// The same with one logistic loss for each class.
+    LwfMc,
+    /// More classifiers, less forgetting.
+    Muc,
+    /// iCaRL, answering by its outputs.
+    IcarlCnn,
+    /// iCaRL, answering by the nearest mean of kept images.
+    IcarlNme,
+    /// End-to-end incremental learning.
+    Eeil,
+    /// A unified classifier by cosine.
+    Ucir,
+    /// All images of all classes at once: the upper bound.
+    JointTraining,
+}
+
+impl Baseline {
+    /// All of them, those that keep images last but the upper bound.
+    pub const ALL: [Self; 11] = [
+        Self::FineTuning,
+        Self::Ewc,
+        Self::Lwf,
+        Self::LwfMc,
+        Self::Muc,
+        Self::Pass,
+        Self::IcarlCnn,
+        Self::IcarlNme,
+        Self::Eeil,
+        Self::Ucir,
+        Self::JointTraining,
+    ];
+
+    /// Images kept of every class; none for most.
+    pub fn exemplars(self) -> Option<usize> {
+        let keeps = matches!(self, Self::IcarlCnn | Self::IcarlNme | Self::Eeil | Self::Ucir);
+        keeps.then_some(exemplars::EACH)
+    }
+
+    /// Whether no image of an earlier phase is used.
+    pub fn is_exemplar_free(self) -> bool {
+        self.exemplars().is_none() && self != Self::JointTraining
+    }
+
+    /// The method whose training this one shares: two ways to answer may rest on one training.
+    #[must_use]
+    pub fn training(self) -> Self {
+        if self == Self::IcarlNme { Self::IcarlCnn } else { self }
+    }
+}
+
+impl fmt::Display for Baseline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FineTuning => "fine-tuning",
+            Self::Pass => "PASS",
+            Self::Ewc => "EWC",
+            Self::Lwf => "LwF",
+            Self::LwfMc => "LwF-MC",
+            Self::Muc => "MUC",
+            Self::IcarlCnn => "iCaRL-CNN",
+            Self::IcarlNme => "iCaRL-NME",
+            Self::Eeil => "EEIL",
+            Self::Ucir => "UCIR",
+            Self::JointTraining => "joint-training",
+        })
+    }
+}
+
+impl FromStr for Baseline {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let named = |baseline: &&Self| baseline.to_string().eq_ignore_ascii_case(text);
+        Self::ALL.iter().find(named).copied().ok_or_else(|| {
+            let known: Vec<String> = Self::ALL.iter().map(ToString::to_string).collect();
+            Error::UnknownBaseline { name: text.to_owned(), known: known.join(", ") }
+        })
+    }
+}

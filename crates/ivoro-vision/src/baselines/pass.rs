@@ -1,0 +1,142 @@
+//! PASS: prototype augmentation and self-supervision. Rotated images are classes of their own, the
+//! points of new images stay near those of the network before, and noisy means of old classes keep
+//! the old outputs in place.
+
+use ivoro::Matrix;
+use ivoro::random::unit;
+
+use super::classroom::Classroom;
+use super::head::Head;
+use super::losses::{cross_entropy, distance};
+use super::method::{Lesson, Loss, Method, Phase, on_outputs};
+use crate::error::Result;
+
+/// Logits are divided by this.
+pub(super) const TEMPERATURE: f32 = 0.1;
+/// Weight of the distance to the points of the network before.
+const DISTILLATION: f64 = 10.0;
+/// Weight of the loss of old classes' noisy means.
+const PROTOTYPES: f64 = 10.0;
+const SISTERS: usize = 4;
+
+#[derive(Default)]
+pub(super) struct Pass {
+    /// Mean point of every class known.
+    means: Vec<Vec<f32>>,
+    /// Deviation of a value of a point from its class's mean, measured in the base phase.
+    radius: f32,
+}
+
+impl Method for Pass {
+    fn sisters(&self) -> usize {
+        SISTERS
+    }
+
+    fn needs_before(&self) -> bool {
+        true
+    }
+
+    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+        let all = 0..head.len();
+        let mut loss = on_outputs(points, head, |outputs, gradient| {
+            cross_entropy(outputs, lesson.labels, &all, TEMPERATURE, 1.0, gradient)
+        });
+        let Some(before) = lesson.before else { return Ok(loss) };
+        loss.value += distance(points, &before.points, DISTILLATION, &mut loss.points);
+        let (noisy, labels) = self.noisy_means(points.rows() / SISTERS, lesson)?;
+        let means = on_outputs(&noisy, head, |outputs, gradient| {
+            cross_entropy(outputs, &labels, &all, TEMPERATURE, PROTOTYPES, gradient)
+        });
+        loss.value += means.value;
+        Ok(loss)
+    }
+
+    fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+        let mut squares = 0.0;
+        for class in phase.classes.clone() {
+            let points = room.points(&(class..class + 1))?.points;
+            let (mean, square) = mean_and_square(&points);
+            squares += square;
+            self.means.push(mean);
+        }
+        if phase.index == 0 {
+            self.radius = (squares / phase.classes.len().max(1) as f64).sqrt() as f32;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        4 * self.means.iter().map(Vec::len).sum::<usize>() + 4
+    }
+}
+
+impl Pass {
+    /// Means of old classes drawn at random, with noise, and their unturned outputs.
+    fn noisy_means(&self, count: usize, lesson: &Lesson<'_>) -> Result<(Matrix, Vec<usize>)> {
+        let old = (lesson.old / SISTERS).min(self.means.len());
+        let dims = self.means.first().map_or(0, Vec::len);
+        let (mut values, mut labels) = (Vec::with_capacity(count * dims), Vec::new());
+        let seed = ivoro::random::mix(0x7061_7373, lesson.step);
+        for at in 0..count {
+            let class = (unit(seed, at as u64) * old as f64) as usize;
+            labels.push(class * SISTERS);
+            for (index, mean) in self.means[class].iter().enumerate() {
+                let draw = (count + 2 * (at * dims + index)) as u64;
+                values.push(mean + self.radius * gaussian(seed, draw));
+            }
+        }
+        Ok((Matrix::new(count, dims, values)?, labels))
+    }
+}
+
+/// A normal number, by Box and Muller, of two uniform ones.
+fn gaussian(seed: u64, index: u64) -> f32 {
+    let (a, b) = (unit(seed, index), unit(seed, index + 1));
+    ((-2.0 * (1.0 - a).ln()).sqrt() * (2.0 * std::f64::consts::PI * b).cos()) as f32
+}
+
+/// The mean of points, and the mean square of how far a value is from it.
+fn mean_and_square(points: &Matrix) -> (Vec<f32>, f64) {
+    let count = points.rows().max(1) as f64;
+    let mut mean = vec![0f64; points.cols()];
+    for row in points.iter_rows() {
+        mean.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value) / count);
+    }
+    let mut square = 0.0;
+    for row in points.iter_rows() {
+        let off = row.iter().zip(&mean).map(|(&value, mean)| (f64::from(value) - mean).powi(2));
+        square += off.sum::<f64>();
+    }
+    let mean = mean.into_iter().map(|value| value as f32).collect();
+    (mean, square / (count * points.cols().max(1) as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::Recipe;
+
+    #[test]
+    fn old_classes_are_drawn_around_their_means() {
+        let means = vec![vec![5.0; 64], vec![-5.0; 64]];
+        let pass = Pass { means, radius: 0.5 };
+        let recipe = Recipe::default();
+        let lesson =
+            Lesson { labels: &[], before: None, old: 8, recipe: &recipe, rate: 0.0, step: 3 };
+        let (points, labels) = pass.noisy_means(200, &lesson).unwrap();
+        assert!(labels.contains(&0) && labels.contains(&4));
+        let mut square = 0.0;
+        for (row, label) in points.iter_rows().zip(&labels) {
+            let mean = if *label == 0 { 5.0 } else { -5.0 };
+            square += row.iter().map(|value| (value - mean).powi(2)).sum::<f32>() / 64.0;
+        }
+        let spread = (square / 200.0).sqrt();
+        assert!((spread - 0.5).abs() < 0.02, "{spread}");
+    }
+
+    #[test]
+    fn the_radius_is_a_values_deviation() {
+        let points = Matrix::new(2, 2, vec![0.0, 2.0, 4.0, 2.0]).unwrap();
+        assert_eq!(mean_and_square(&points), (vec![2.0, 2.0], 2.0));
+    }
+}

@@ -1,0 +1,440 @@
+//! The loop over phases that all methods share.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use ivoro::learner::Judgement;
+use ivoro::random::mix;
+use ivoro::record::PhaseOutcome;
+use ivoro::run::assess;
+use ivoro::{Matrix, View};
+
+use super::classroom::{Classroom, look};
+use super::head::{Head, fit};
+use super::method::{Before, Lesson, Method, Phase};
+use super::{Baseline, pass};
+use crate::dataset::{Broken, Dataset, Fit};
+use crate::engine::{Backbone, Device, State, Student};
+use crate::error::{Error, Result};
+use crate::network::Weights;
+use crate::train::{Ready, Recipe, TrainingData, each_batch};
+use crate::view::turned;
+
+/// Epochs in which a method's head is brought to its own loss, before the first phase.
+const FIRST_EPOCHS: usize = 10;
+/// Views in a step of a method without rotations are as many as in one with them.
+const ROTATIONS: usize = 4;
+/// Factor of the learning rate where kept images alone are trained on.
+const GENTLER: f32 = 0.1;
+
+/// What every method is given: images, the order of classes, and a network trained on the base
+/// classes.
+#[derive(Clone, Debug)]
+pub struct School<'a> {
+    dataset_places: Vec<Option<usize>>,
+    pub(super) dataset: &'a Dataset,
+    phases: Vec<Range<usize>>,
+    network: &'a Weights,
+    recipe: Recipe,
+    pub(super) fit: Fit,
+    pub(super) broken: Broken,
+    device: Device,
+}
+
+/// Where a training stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Which phase, from 1.
+    pub phase: usize,
+    /// Which epoch of it, from 0, and how many it has.
+    pub epoch: (usize, usize),
+    /// Which step of it, from 0, and how many it has.
+    pub step: (usize, usize),
+}
+
+/// A phase that was trained and tested.
+#[derive(Clone, Debug)]
+pub struct TaughtPhase {
+    /// What was measured, one for each way to answer that was asked for.
+    pub outcomes: Vec<PhaseOutcome>,
+    /// What the network makes of all test images now.
+    pub points: Matrix,
+    /// Centre and weight of each class known, where its regions are a power diagram.
+    pub sites: Option<Vec<(Vec<f32>, f32)>>,
+}
+
+/// A network and head that are trained on.
+struct Pupil {
+    weights: Weights,
+    head: Head,
+}
+
+impl<'a> School<'a> {
+    /// `order` are the data set's class ids in order of arrival, `phases` places in it. `recipe`
+    /// is that of the phases after the base phase.
+    #[allow(clippy::too_many_arguments, reason = "each is one fact that a run has anyway")]
+    pub fn new(
+        dataset: &'a Dataset,
+        order: &[usize],
+        phases: Vec<Range<usize>>,
+        network: &'a Weights,
+        recipe: Recipe,
+        fit: Fit,
+        broken: Broken,
+        device: Device,
+    ) -> Result<Self> {
+        recipe.check()?;
+        let mut dataset_places = vec![None; dataset.classes.len()];
+        for (place, &class) in order.iter().enumerate() {
+            dataset_places[class] = Some(place);
+        }
+        let base = phases.first().map_or(0, ExactSizeIterator::len);
+        let outputs = network.architecture.outputs;
+        if base == 0 || (outputs != base && outputs != ROTATIONS * base) {
+            return Err(Error::BaseClasses { expected: base, found: outputs });
+        }
+        Ok(Self { dataset_places, dataset, phases, network, recipe, fit, broken, device })
+    }
+
+    /// Trains and tests one method phase by phase. `readings` are the ways to answer that are
+    /// wanted, all of one [`training`](Baseline::training). `each_step` says whether to go on;
+    /// a stopped training gives `None`.
+    pub fn teach(
+        &self,
+        readings: &[Baseline],
+        each_step: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Option<Vec<TaughtPhase>>> {
+        let Some(training) = readings.first().map(|reading| reading.training()) else {
+            return Ok(Some(Vec::new()));
+        };
+        let mut method = training.method();
+        let joint = training == Baseline::JointTraining;
+        let mut pupil = self.pupil(&mut *method, joint)?;
+        let mut taught = Vec::new();
+        for (index, classes) in self.phases.iter().enumerate() {
+            let started = Instant::now();
+            let phase = Phase { index, classes: classes.clone() };
+            let trained = match (index, joint) {
+                (0, true) => {
+                    let all = Phase { index, classes: 0..self.dataset.classes.len() };
+                    self.phase(&all, &mut *method, &mut pupil, each_step)?
+                }
+                (0, false) => self.base_phase(&phase, &mut *method, &mut pupil).map(|()| true)?,
+                (_, true) => true,
+                (_, false) => self.phase(&phase, &mut *method, &mut pupil, each_step)?,
+            };
+            if !trained {
+                return Ok(None);
+            }
+            let seconds = started.elapsed().as_secs_f64();
+            taught.push(self.test(&phase, readings, &*method, &pupil, seconds)?);
+        }
+        Ok(Some(taught))
+    }
+
+    /// The network and the head that a method begins with.
+    fn pupil(&self, method: &mut dyn Method, joint: bool) -> Result<Pupil> {
+        let base = self.phases[0].len();
+        let outputs = self.network.architecture.outputs;
+        let mut weights = self.network.clone();
+        if joint {
+            let (architecture, normalisation) =
+                (weights.architecture.clone(), weights.normalisation.clone());
+            weights = Weights::random(architecture, normalisation, self.recipe.seed);
+            let mut head = Head::new(weights.architecture.dimensions());
+            head.grow(self.dataset.classes.len(), self.recipe.seed);
+            return Ok(Pupil { weights, head });
+        }
+        if method.sisters() > outputs / base {
+            return Err(Error::NoRotations { outputs, classes: base });
+        }
+        let step = outputs / base / method.sisters();
+        // Where rotations are not classes of their own, no temperature divides the outputs.
+        let factor = if step == 1 { 1.0 } else { 1.0 / pass::TEMPERATURE };
+        let head = Head::of_network(&weights, step, factor);
+        Ok(Pupil { weights, head })
+    }
+
+    /// The network stays as it is; a head of another loss is brought to it.
+    fn base_phase(&self, phase: &Phase, method: &mut dyn Method, pupil: &mut Pupil) -> Result<()> {
+        let recipe = self.recipe_for(method);
+        let mut student = self.student(&recipe, &pupil.weights)?;
+        let mut backbone = self.device.backbone(&pupil.weights)?;
+        let mut room = Classroom {
+            school: self,
+            recipe: &recipe,
+            weights: &pupil.weights,
+            student: &mut *student,
+            backbone: &mut *backbone,
+        };
+        if method.sisters() == 1 {
+            let own = room.points(&phase.classes)?;
+            fit(&mut pupil.head, &own.points, &recipe, FIRST_EPOCHS, |head, points, rows| {
+                let labels: Vec<usize> = rows.iter().map(|&row| own.labels[row]).collect();
+                let lesson = Lesson {
+                    labels: &labels,
+                    before: None,
+                    old: 0,
+                    recipe: &recipe,
+                    rate: recipe.rate,
+                    step: 0,
+                };
+                method.teach(&lesson, points, head).map(|_| ())
+            })?;
+        }
+        method.finish(phase, &mut room, &mut pupil.head)
+    }
+
+    /// One phase of training; `false` if it was stopped.
+    fn phase(
+        &self,
+        phase: &Phase,
+        method: &mut dyn Method,
+        pupil: &mut Pupil,
+        each_step: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<bool> {
+        let recipe = self.recipe_for(method);
+        let old_head = pupil.head.clone();
+        let mut before: Option<Box<dyn Backbone>> = None;
+        if phase.index > 0 {
+            pupil
+                .head
+                .grow(phase.classes.len() * method.sisters(), mix(recipe.seed, phase.index as u64));
+            if method.needs_before() {
+                before = Some(self.device.backbone(&pupil.weights)?);
+            }
+        }
+        let mut student = self.student(&recipe, &pupil.weights)?;
+        method.begin(phase, &mut *student, &mut pupil.head)?;
+        let mut rows = self.rows(&phase.classes);
+        rows.extend_from_slice(method.rehearsed());
+        let mut course =
+            Course { school: self, phase, recipe: &recipe, before, old_head: &old_head, step: 0 };
+        if !course.go(rows, &mut *student, method, &mut pupil.head, each_step)? {
+            return Ok(false);
+        }
+        self.finish(phase, &recipe, &mut *student, method, pupil)?;
+        let Some(share) = method.balanced().filter(|_| phase.index > 0) else { return Ok(true) };
+        let epochs = ((recipe.epochs as f64 * share).ceil() as usize).max(1);
+        let gentler = Recipe { epochs, rate: GENTLER * recipe.rate, ..recipe.clone() };
+        course.recipe = &gentler;
+        pupil.head.begin();
+        let rows = method.rehearsed().to_vec();
+        if !course.go(rows, &mut *student, method, &mut pupil.head, each_step)? {
+            return Ok(false);
+        }
+        self.finish(phase, &recipe, &mut *student, method, pupil)?;
+        Ok(true)
+    }
+
+    /// Takes the weights over and lets the method look back at the phase.
+    fn finish(
+        &self,
+        phase: &Phase,
+        recipe: &Recipe,
+        student: &mut dyn Student,
+        method: &mut dyn Method,
+        pupil: &mut Pupil,
+    ) -> Result<()> {
+        let state = student.state()?;
+        let (learned, measured) = state.result();
+        pupil.weights.learned = learned.to_vec();
+        pupil.weights.measured = measured.to_vec();
+        let mut backbone = self.device.backbone(&pupil.weights)?;
+        let mut room = Classroom {
+            school: self,
+            recipe,
+            weights: &pupil.weights,
+            student,
+            backbone: &mut *backbone,
+        };
+        method.finish(phase, &mut room, &mut pupil.head)
+    }
+
+    fn test(
+        &self,
+        phase: &Phase,
+        readings: &[Baseline],
+        method: &dyn Method,
+        pupil: &Pupil,
+        learn_seconds: f64,
+    ) -> Result<TaughtPhase> {
+        let started = Instant::now();
+        let mut backbone = self.device.backbone(&pupil.weights)?;
+        let test = &self.dataset.test;
+        let rows: Vec<usize> =
+            (0..test.len()).filter(|&row| self.test_place(row).is_some()).collect();
+        let points = look(self, &mut *backbone, test, &rows, None)?;
+        let labels: Vec<u32> =
+            rows.iter().filter_map(|&row| self.test_place(row)).map(|place| place as u32).collect();
+        let known = phase.classes.end;
+        let phases = &self.phases[..=phase.index];
+        let mut outcomes = Vec::new();
+        for &reading in readings {
+            let all = method.distances(reading, &points, &pupil.head);
+            let distances = first_columns(&all, known)?;
+            let judgement =
+                Judgement { distances, strangeness: None, uncertainty: None, temperature: None };
+            let mut outcome = assess(&judgement, &labels, phases);
+            outcome.learn_seconds = learn_seconds;
+            outcome.predict_seconds = started.elapsed().as_secs_f64();
+            let images = reading.exemplars().map_or(0, |each| each * known * self.fit.shape.len());
+            outcome.bytes = pupil.head.bytes() + method.bytes() + images;
+            outcomes.push(outcome);
+        }
+        let sites = method.is_linear().then(|| {
+            let rows = || pupil.head.rows().step_by(method.sisters()).take(known);
+            let factor = mean_length(points.iter_rows()) / mean_length(rows().map(|(row, _)| row));
+            rows().map(|(row, bias)| power_site(row, bias, 2.0 * factor)).collect()
+        });
+        Ok(TaughtPhase { outcomes, points, sites })
+    }
+
+    /// The recipe, with as many views in a step whatever the method.
+    fn recipe_for(&self, method: &dyn Method) -> Recipe {
+        let batch = self.recipe.batch * ROTATIONS / method.sisters();
+        Recipe { batch, rotations: false, average: None, ..self.recipe.clone() }
+    }
+
+    fn student(&self, recipe: &Recipe, weights: &Weights) -> Result<Box<dyn Student>> {
+        let state = State {
+            learned: weights.learned.clone(),
+            measured: weights.measured.clone(),
+            ..State::default()
+        };
+        let (architecture, shape) = (&weights.architecture, self.fit.shape);
+        self.device.trainer(architecture, recipe, &weights.normalisation, shape, &state)
+    }
+
+    /// Rows of the training images of some classes.
+    pub(super) fn rows(&self, classes: &Range<usize>) -> Vec<usize> {
+        let rows = 0..self.dataset.train.len();
+        rows.filter(|&row| self.place(row).is_some_and(|place| classes.contains(&place))).collect()
+    }
+
+    /// When the class of a training image arrives.
+    pub(super) fn place(&self, row: usize) -> Option<usize> {
+        self.dataset_places[self.dataset.train.labels()[row] as usize]
+    }
+
+    fn test_place(&self, row: usize) -> Option<usize> {
+        self.dataset_places[self.dataset.test.labels()[row] as usize]
+    }
+
+    /// Labels of the test images that [`TaughtPhase::points`] are of: places in the order of
+    /// arrival.
+    pub fn test_labels(&self) -> Vec<u32> {
+        let places = (0..self.dataset.test.len()).filter_map(|row| self.test_place(row));
+        places.map(|place| place as u32).collect()
+    }
+}
+
+/// The epochs of one phase.
+struct Course<'s, 'a> {
+    school: &'s School<'a>,
+    phase: &'s Phase,
+    recipe: &'s Recipe,
+    before: Option<Box<dyn Backbone>>,
+    old_head: &'s Head,
+    step: u64,
+}
+
+impl Course<'_, '_> {
+    /// Trains on some rows; `false` if it was stopped.
+    fn go(
+        &mut self,
+        rows: Vec<usize>,
+        student: &mut dyn Student,
+        method: &mut dyn Method,
+        head: &mut Head,
+        each_step: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<bool> {
+        let School { dataset, fit, broken, .. } = self.school;
+        let places = (0..dataset.train.len()).map(|row| self.school.place(row));
+        let targets = places.map(|place| place.map(|place| place as u32)).collect();
+        let data = TrainingData {
+            images: &dataset.train,
+            rows,
+            held_out: Vec::new(),
+            targets,
+            fit: *fit,
+            broken: *broken,
+        };
+        // Another order of images and other changes of them in every phase.
+        let seed = mix(self.recipe.seed, 1 + self.phase.index as u64);
+        let recipe = Recipe { seed, ..self.recipe.clone() };
+        for epoch in 0..recipe.epochs {
+            let mut told = |step, steps| {
+                let phase = self.phase.index + 1;
+                each_step(Progress { phase, epoch: (epoch, recipe.epochs), step: (step, steps) })
+            };
+            let (before, old_head, count) = (&mut self.before, self.old_head, &mut self.step);
+            let shape = fit.shape;
+            let work = |ready: &Ready, rate: f32| -> Result<()> {
+                let (pixels, labels) = views(ready, shape, method.sisters())?;
+                let points = match before {
+                    Some(before) => Some(before.features(&pixels, shape, &[0])?.swap_remove(0)),
+                    None => None,
+                };
+                let before = points.map(|points| Before { points, head: old_head });
+                let old = if self.phase.index == 0 { 0 } else { old_head.len() };
+                let lesson = Lesson {
+                    labels: &labels,
+                    before: before.as_ref(),
+                    old,
+                    recipe: &recipe,
+                    rate,
+                    step: *count,
+                };
+                let points = student.look(&pixels)?;
+                let loss = method.teach(&lesson, &points, head)?;
+                if !loss.value.is_finite() {
+                    return Err(Error::Diverged { epoch: epoch + 1, loss: loss.value });
+                }
+                student.backward(&loss.points)?;
+                student.change(rate)?;
+                head.change(&recipe, rate);
+                *count += 1;
+                Ok(())
+            };
+            if each_batch(&data, &recipe, epoch, &mut told, work)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A batch at all rotations that are classes of their own, with the outputs wanted.
+fn views(
+    ready: &Ready,
+    shape: crate::dataset::Shape,
+    sisters: usize,
+) -> Result<(Vec<u8>, Vec<usize>)> {
+    let (mut pixels, mut labels) = (Vec::with_capacity(sisters * ready.pixels.len()), Vec::new());
+    for (turns, view) in View::ROTATIONS.into_iter().enumerate().take(sisters) {
+        pixels.extend(turned(&ready.pixels, shape, view)?);
+        labels.extend(ready.labels.iter().map(|&label| label as usize * sisters + turns));
+    }
+    Ok((pixels, labels))
+}
+
+fn first_columns(matrix: &Matrix, columns: usize) -> Result<Matrix> {
+    let columns = columns.min(matrix.cols());
+    let values = matrix.iter_rows().flat_map(|row| row[..columns].iter().copied()).collect();
+    Ok(Matrix::new(matrix.rows(), columns, values)?)
+}
+
+/// Centre w / 2 and weight b + ‖w‖² / 4: the cell where this output is the largest. All outputs
+/// times one factor have the same cells; it brings the centres to where the points are.
+fn power_site(row: &[f32], bias: f32, factor: f32) -> (Vec<f32>, f32) {
+    let centre: Vec<f32> = row.iter().map(|value| factor * value / 2.0).collect();
+    let square: f32 = centre.iter().map(|value| value * value).sum();
+    (centre, factor * bias + square)
+}
+
+fn mean_length<'r>(rows: impl Iterator<Item = &'r [f32]>) -> f32 {
+    let lengths = rows.map(|row| row.iter().map(|value| value * value).sum::<f32>().sqrt());
+    let (sum, count) = lengths.fold((0.0, 0.0), |(sum, count), length| (sum + length, count + 1.0));
+    f32::max(sum / f32::max(count, 1.0), f32::MIN_POSITIVE)
+}

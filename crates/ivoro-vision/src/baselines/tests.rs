@@ -1,0 +1,288 @@
+//! Each method's mechanism at work, on a problem of a few small images.
+
+use std::path::Path;
+
+use ivoro::Matrix;
+use ivoro::random::{mix, unit};
+
+use super::head::Head;
+use super::method::{Before, Lesson};
+use super::{Baseline, School};
+use crate::dataset::{Broken, Dataset, Fit, How, Shape, Split};
+use crate::engine::{Anchor, Device, State};
+use crate::network::{Architecture, Weights};
+use crate::train::{Augmentation, Optimiser, Recipe, Schedule};
+
+const SHAPE: Shape = Shape { height: 8, width: 8, channels: 1 };
+const CLASSES: usize = 6;
+const EACH: usize = 24;
+
+/// Classes are bright spots at different places, on noise.
+fn split(each: usize, seed: u64) -> Split {
+    let (mut pixels, mut labels) = (Vec::new(), Vec::new());
+    for at in 0..each * CLASSES {
+        let class = at % CLASSES;
+        let noise = |pixel: usize| (90.0 * unit(mix(seed, at as u64), pixel as u64)) as u8;
+        let mut image: Vec<u8> = (0..SHAPE.len()).map(noise).collect();
+        let (y, x) = (1 + class / 3 * 4, class % 3 * 2 + 1);
+        for (dy, dx) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            image[(y + dy) * SHAPE.width + x + dx] = 250;
+        }
+        pixels.extend(image);
+        labels.push(class as u32);
+    }
+    Split::in_memory(Path::new("spots"), SHAPE, pixels, labels, CLASSES).unwrap()
+}
+
+fn dataset() -> Dataset {
+    Dataset {
+        name: "spots".to_owned(),
+        layout: "made here".to_owned(),
+        classes: (0..CLASSES).map(|class| format!("spot {class}")).collect(),
+        train: split(EACH, 1),
+        test: split(8, 2),
+        left_out: Vec::new(),
+    }
+}
+
+fn recipe() -> Recipe {
+    Recipe {
+        epochs: 20,
+        batch: 6,
+        optimiser: Optimiser::Adam,
+        rate: 5e-3,
+        decay: 0.0,
+        schedule: Schedule::Steps(Vec::new()),
+        augmentation: Augmentation::none(),
+        seed: 4,
+        ..Recipe::default()
+    }
+}
+
+fn architecture(outputs: usize) -> Architecture {
+    Architecture { widths: vec![8, 16], ..Architecture::small(1, outputs) }
+}
+
+fn fit() -> Fit {
+    Fit { shape: SHAPE, how: How::Exact }
+}
+
+/// A network that was trained on the first four classes and their rotations.
+fn network(data: &Dataset) -> Weights {
+    let normalisation = crate::engine::Normalisation { mean: vec![0.2], deviation: vec![0.2] };
+    let mut weights = Weights::random(architecture(16), normalisation, 7);
+    let device: Device = "cpu".parse().unwrap();
+    let state = State {
+        learned: weights.learned.clone(),
+        measured: weights.measured.clone(),
+        ..State::default()
+    };
+    let recipe = Recipe { batch: 16, epochs: 12, ..recipe() };
+    let mut trainer = device
+        .trainer(&weights.architecture, &recipe, &weights.normalisation, SHAPE, &state)
+        .unwrap();
+    let classes: Vec<u32> = (0..4).collect();
+    let rows = crate::train::TrainingData::new(&data.train, &classes, fit(), &recipe);
+    for epoch in 0..recipe.epochs {
+        crate::train::run_epoch(&mut *trainer, &rows, &recipe, epoch, |_, _| true).unwrap();
+    }
+    let state = trainer.state().unwrap();
+    (weights.learned, weights.measured) = (state.learned, state.measured);
+    weights
+}
+
+fn school<'a>(data: &'a Dataset, weights: &'a Weights) -> School<'a> {
+    let order: Vec<usize> = (0..CLASSES).collect();
+    let device = "cpu".parse().unwrap();
+    let phases = vec![0..4, 4..6];
+    School::new(data, &order, phases, weights, recipe(), fit(), Broken::Fail, device).unwrap()
+}
+
+/// Accuracies after the last phase: on old classes, on new ones.
+fn ends(school: &School<'_>, baseline: Baseline) -> (f64, f64) {
+    let taught = school.teach(&[baseline], &mut |_| true).unwrap().unwrap();
+    assert_eq!(taught.len(), 2, "{baseline}");
+    let by_phase = &taught[1].outcomes[0].accuracy_by_phase;
+    (by_phase[0], by_phase[1])
+}
+
+#[test]
+fn what_holds_the_network_forgets_less_than_fine_tuning() {
+    let data = dataset();
+    let weights = network(&data);
+    let school = school(&data, &weights);
+    let (old, new) = ends(&school, Baseline::FineTuning);
+    assert!(new > 90.0, "new classes are learned: {new}");
+    assert!(old < 50.0, "nothing holds the old ones: {old}");
+    for baseline in [Baseline::Pass, Baseline::Eeil, Baseline::Ucir, Baseline::IcarlNme] {
+        let (held, learned) = ends(&school, baseline);
+        assert!(held > old + 15.0, "{baseline}: {held} on old classes, fine-tuning {old}");
+        assert!(learned > 30.0, "{baseline}: {learned} on new classes");
+    }
+    let (all_old, all_new) = ends(&school, Baseline::JointTraining);
+    assert!(all_old > 80.0 && all_new > 80.0, "joint training: {all_old}, {all_new}");
+}
+
+#[test]
+fn every_method_runs_and_measures() {
+    let data = dataset();
+    let weights = network(&data);
+    let school = school(&data, &weights);
+    for baseline in [Baseline::Ewc, Baseline::Lwf, Baseline::LwfMc, Baseline::Muc] {
+        let taught = school.teach(&[baseline], &mut |_| true).unwrap().unwrap();
+        let first = &taught[0].outcomes[0];
+        assert!(first.accuracy > 70.0, "{baseline} begins at {}", first.accuracy);
+        let last = &taught[1].outcomes[0];
+        assert_eq!((last.classes, last.accuracy_by_phase.len()), (6, 2), "{baseline}");
+        assert!(last.bytes > 0 && last.learn_seconds > 0.0, "{baseline}");
+        assert_eq!(taught[1].sites.as_ref().map(Vec::len), Some(6), "{baseline}");
+    }
+}
+
+#[test]
+fn one_training_serves_both_ways_to_answer() {
+    let data = dataset();
+    let weights = network(&data);
+    let school = school(&data, &weights);
+    let both = [Baseline::IcarlCnn, Baseline::IcarlNme];
+    let taught = school.teach(&both, &mut |_| true).unwrap().unwrap();
+    assert_eq!(taught[1].outcomes.len(), 2);
+    assert_eq!(both.map(Baseline::exemplars), [Some(20); 2]);
+    let alone = school.teach(&both[1..], &mut |_| true).unwrap().unwrap();
+    assert_eq!(alone[1].outcomes[0].confusion, taught[1].outcomes[1].confusion);
+    // kept images are counted: 20 a class, as pixels
+    assert!(taught[1].outcomes[0].bytes >= 20 * 6 * SHAPE.len());
+}
+
+#[test]
+fn the_penalty_holds_weights_that_matter() {
+    let data = dataset();
+    let weights = network(&data);
+    let device: Device = "cpu".parse().unwrap();
+    let state = State {
+        learned: weights.learned.clone(),
+        measured: weights.measured.clone(),
+        ..State::default()
+    };
+    let rows: Vec<usize> = (0..12).collect();
+    let images = data.train.read(&rows, fit(), Broken::Fail).unwrap();
+    let moved = |importance: f32| -> f32 {
+        let recipe = Recipe { optimiser: Optimiser::Momentum, rotations: false, ..recipe() };
+        let mut student = device
+            .trainer(&weights.architecture, &recipe, &weights.normalisation, SHAPE, &state)
+            .unwrap();
+        let count = weights.learned.len();
+        let anchor = Anchor { at: weights.learned.clone(), importance: vec![importance; count] };
+        student.hold(&anchor).unwrap();
+        for _ in 0..20 {
+            let points = student.look(&images.pixels).unwrap();
+            let push = Matrix::new(12, points.cols(), vec![0.1; 12 * points.cols()]).unwrap();
+            student.backward(&push).unwrap();
+            student.change(1e-3).unwrap();
+        }
+        let after = student.state().unwrap().learned;
+        after.iter().zip(&weights.learned).map(|(a, b)| (a - b).powi(2)).sum::<f32>().sqrt()
+    };
+    let (free, held) = (moved(0.0), moved(30.0));
+    assert!(held < 0.8 * free, "{held} held, {free} free");
+}
+
+#[test]
+fn the_gradient_of_points_reaches_every_weight_as_finite_differences_say() {
+    let weights = Weights::random(
+        architecture(4),
+        crate::engine::Normalisation { mean: vec![0.3], deviation: vec![0.3] },
+        11,
+    );
+    let device: Device = "cpu".parse().unwrap();
+    let pixels = dataset().train.read(&[0, 1, 2, 3, 4, 5], fit(), Broken::Fail).unwrap().pixels;
+    let recipe = Recipe { rotations: false, ..recipe() };
+    let student = |learned: Vec<f32>| {
+        let state = State { learned, measured: weights.measured.clone(), ..State::default() };
+        device
+            .trainer(&weights.architecture, &recipe, &weights.normalisation, SHAPE, &state)
+            .unwrap()
+    };
+    let push = |at: usize| (unit(5, at as u64) - 0.5) as f32;
+    let loss = |points: &Matrix| -> f64 {
+        let values = points.as_slice().iter().enumerate();
+        values.map(|(at, &value)| f64::from(value) * f64::from(push(at))).sum()
+    };
+    let mut first = student(weights.learned.clone());
+    let points = first.look(&pixels).unwrap();
+    let count = points.as_slice().len();
+    let gradient = Matrix::new(6, points.cols(), (0..count).map(push).collect()).unwrap();
+    first.backward(&gradient).unwrap();
+    let found = first.gradient().unwrap();
+    let mut checked = 0;
+    for at in (0..weights.learned.len()).step_by(97).filter(|&at| found[at].abs() > 1e-2) {
+        let moved = |step: f32| {
+            let mut learned = weights.learned.clone();
+            learned[at] += step;
+            loss(&student(learned).look(&pixels).unwrap())
+        };
+        let slope = (moved(1e-3) - moved(-1e-3)) / 2e-3;
+        let close = (slope - f64::from(found[at])).abs() < 0.05 * slope.abs() + 5e-3;
+        assert!(close, "weight {at}: {slope} and {}", found[at]);
+        checked += 1;
+    }
+    assert!(checked > 10, "{checked}");
+}
+
+#[test]
+fn distillation_keeps_what_old_outputs_say() {
+    let points = Matrix::new(8, 3, (0..24).map(|at| unit(3, at) as f32).collect()).unwrap();
+    let mut old_head = Head::new(3);
+    old_head.grow(2, 1);
+    let labels = [2, 3, 2, 3, 2, 3, 2, 3];
+    let recipe = recipe();
+    let mut off = Vec::new();
+    for baseline in [Baseline::FineTuning, Baseline::Lwf, Baseline::LwfMc] {
+        let mut method = baseline.method();
+        let mut head = old_head.clone();
+        head.grow(2, 2);
+        for step in 0..200 {
+            let before = Before { points: points.clone(), head: &old_head };
+            let lesson = Lesson {
+                labels: &labels,
+                before: Some(&before),
+                old: 2,
+                recipe: &recipe,
+                rate: 2e-2,
+                step,
+            };
+            method.teach(&lesson, &points, &mut head).unwrap();
+            head.change(&recipe, 2e-2);
+        }
+        let (now, then) = (head.outputs(&points), old_head.outputs(&points));
+        let gap = |row: usize| {
+            let spread = |values: &[f32]| values[0] - values[1];
+            (spread(&now.row(row)[..2]) - spread(then.row(row))).abs()
+        };
+        off.push((0..8).map(gap).sum::<f32>());
+    }
+    assert!(off[1] < 0.3 * off[0] && off[2] < 0.3 * off[0], "{off:?}");
+}
+
+#[test]
+fn names_are_read_as_they_are_written() {
+    for baseline in Baseline::ALL {
+        assert_eq!(baseline.to_string().to_lowercase().parse::<Baseline>().unwrap(), baseline);
+    }
+    let error = "ewk".parse::<Baseline>().unwrap_err().to_string();
+    assert!(error.contains("fine-tuning, EWC"), "{error}");
+}
+
+#[test]
+fn a_network_of_other_classes_is_refused() {
+    let data = dataset();
+    let weights = network(&data);
+    let order: Vec<usize> = (0..CLASSES).collect();
+    let new = |phases| {
+        let device = "cpu".parse().unwrap();
+        School::new(&data, &order, phases, &weights, recipe(), fit(), Broken::Fail, device)
+    };
+    let error = new(vec![0..3, 3..6]).unwrap_err().to_string();
+    assert!(error.contains("16 outputs"), "{error}");
+    assert!(new(vec![0..4, 4..6]).is_ok());
+}

@@ -1,0 +1,164 @@
+//! UCIR: a classifier by cosine, points that keep their direction, and a margin between the kept
+//! images of old classes and the new classes nearest to them.
+
+use ivoro::Matrix;
+use ivoro::linalg::times_transposed;
+
+use super::Baseline;
+use super::classroom::Classroom;
+use super::exemplars::Memory;
+use super::head::Head;
+use super::losses::{cross_entropy, normalised, through_normalised};
+use super::method::{Lesson, Loss, Method, Phase};
+use crate::error::Result;
+
+/// Cosines are multiplied by this before the softmax.
+const SCALE: f32 = 16.0;
+/// Weight of the points' direction, times √(old classes / new classes).
+const DIRECTION: f64 = 5.0;
+/// By how much an old class's cosine should be above that of a new one.
+const MARGIN: f32 = 0.5;
+/// New classes that an old image is kept apart from.
+const RIVALS: usize = 2;
+
+#[derive(Default)]
+pub(super) struct Ucir {
+    memory: Memory,
+}
+
+/// Points and rows of the head at length 1, and their cosines.
+struct Cosines {
+    points: (Matrix, Vec<f32>),
+    rows: (Matrix, Vec<f32>),
+    values: Matrix,
+}
+
+impl Cosines {
+    fn new(points: &Matrix, head: &Head) -> Result<Self> {
+        let rows: Vec<f32> = head.rows().flat_map(|(row, _)| row.iter().copied()).collect();
+        let rows = normalised(&Matrix::new(head.len(), points.cols(), rows)?);
+        let points = normalised(points);
+        let values = times_transposed(&points.0, &rows.0);
+        Ok(Self { points, rows, values })
+    }
+
+    /// From the gradient of the cosines to that of the points; the head's is added to.
+    fn backward(&self, gradient: &Matrix, head: &mut Head) -> Result<Matrix> {
+        let (points, rows) = (&self.points.0, &self.rows.0);
+        let of_points = times_transposed(gradient, &transposed(rows)?);
+        let of_rows = times_transposed(&transposed(gradient)?, &transposed(points)?);
+        let of_rows = through_normalised(rows, &self.rows.1, &of_rows);
+        let to = head.gradient_mut().chunks_exact_mut(points.cols() + 1);
+        for (to, from) in to.zip(of_rows.iter_rows()) {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        }
+        Ok(through_normalised(points, &self.points.1, &of_points))
+    }
+}
+
+fn transposed(matrix: &Matrix) -> Result<Matrix> {
+    let values = (0..matrix.cols()).flat_map(|at| matrix.iter_rows().map(move |row| row[at]));
+    Ok(Matrix::new(matrix.cols(), matrix.rows(), values.collect())?)
+}
+
+impl Method for Ucir {
+    fn rehearsed(&self) -> &[usize] {
+        self.memory.rows()
+    }
+
+    fn needs_before(&self) -> bool {
+        true
+    }
+
+    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+        let cosines = Cosines::new(points, head)?;
+        let mut gradient = Matrix::zeros(points.rows(), head.len());
+        let all = 0..head.len();
+        let temperature = 1.0 / SCALE;
+        let values = &cosines.values;
+        let mut value = cross_entropy(values, lesson.labels, &all, temperature, 1.0, &mut gradient);
+        if lesson.old > 0 {
+            value += keep_apart(values, lesson, &mut gradient);
+        }
+        let mut back = cosines.backward(&gradient, head)?;
+        if let Some(before) = lesson.before {
+            let new = (head.len() - lesson.old).max(1) as f64;
+            let weight = DIRECTION * (lesson.old as f64 / new).sqrt();
+            value += keep_direction(&cosines, &before.points, weight, &mut back);
+        }
+        Ok(Loss { value, points: back })
+    }
+
+    fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+        room.keep(&mut self.memory, phase)
+    }
+
+    fn distances(&self, _: Baseline, points: &Matrix, head: &Head) -> Matrix {
+        let cosines = Cosines::new(points, head).map(|cosines| cosines.values);
+        let mut distances = cosines.unwrap_or_default();
+        distances.as_mut_slice().iter_mut().for_each(|value| *value = 1.0 - *value);
+        distances
+    }
+
+    fn is_linear(&self) -> bool {
+        false
+    }
+}
+
+/// Mean of 1 − cosine between points and those of the network before, times `weight`.
+fn keep_direction(cosines: &Cosines, before: &Matrix, weight: f64, back: &mut Matrix) -> f64 {
+    let (unit, lengths) = &cosines.points;
+    let (wanted, _) = normalised(before);
+    let factor = weight / unit.rows().max(1) as f64;
+    let along: f64 =
+        unit.as_slice().iter().zip(wanted.as_slice()).map(|(a, b)| f64::from(a * b)).sum();
+    let mut gradient = wanted;
+    gradient.as_mut_slice().iter_mut().for_each(|value| *value *= -factor as f32);
+    let through = through_normalised(unit, lengths, &gradient);
+    let sums = back.as_mut_slice().iter_mut().zip(through.as_slice());
+    sums.for_each(|(sum, value)| *sum += value);
+    weight - factor * along
+}
+
+/// Mean over kept images of what a new class's cosine is above the own one's less the margin.
+fn keep_apart(cosines: &Matrix, lesson: &Lesson<'_>, gradient: &mut Matrix) -> f64 {
+    let old = lesson.labels.iter().enumerate().filter(|(_, label)| **label < lesson.old);
+    let old: Vec<(usize, usize)> = old.map(|(row, &label)| (row, label)).collect();
+    let weight = 1.0 / (old.len() * RIVALS).max(1) as f32;
+    let mut loss = 0.0;
+    for (row, label) in old {
+        let own = cosines.row(row)[label];
+        let mut rivals: Vec<usize> = (lesson.old..cosines.cols()).collect();
+        rivals.sort_by(|&a, &b| cosines.row(row)[b].total_cmp(&cosines.row(row)[a]));
+        for &rival in rivals.iter().take(RIVALS) {
+            let above = MARGIN - own + cosines.row(row)[rival];
+            if above > 0.0 {
+                loss += f64::from(weight * above);
+                gradient.row_mut(row)[label] -= weight;
+                gradient.row_mut(row)[rival] += weight;
+            }
+        }
+    }
+    loss
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::Recipe;
+
+    #[test]
+    fn an_old_image_is_moved_away_from_the_nearest_new_classes_only() {
+        let cosines = Matrix::new(1, 5, vec![0.9, 0.1, 0.8, 0.2, 0.7]).unwrap();
+        let recipe = Recipe::default();
+        let lesson =
+            Lesson { labels: &[0], before: None, old: 2, recipe: &recipe, rate: 0.0, step: 0 };
+        let mut gradient = Matrix::zeros(1, 5);
+        let loss = keep_apart(&cosines, &lesson, &mut gradient);
+        assert!((loss - 0.35).abs() < 1e-6, "{loss}");
+        assert_eq!(gradient.row(0), [-1.0, 0.0, 0.5, 0.0, 0.5]);
+        // a new class's own image is not held apart
+        let lesson = Lesson { labels: &[3], ..lesson };
+        assert_eq!(keep_apart(&cosines, &lesson, &mut gradient), 0.0);
+    }
+}
