@@ -64,7 +64,7 @@ pub(crate) fn table(records: &[RunRecord]) -> String {
             cell(&of(|s| s.seconds), 2),
         ]);
     }
-    let note = if kept { "* keeps all samples of earlier phases: not exemplar-free\n" } else { "" };
+    let note = if kept { "* keeps samples of earlier phases: not exemplar-free\n" } else { "" };
     format!("{table}{note}")
 }
 

@@ -20,6 +20,7 @@ pub mod metrics;
 pub mod model;
 pub mod peers;
 pub mod picture;
+pub mod probes;
 pub mod protocol;
 pub mod random;
 pub mod record;

@@ -186,7 +186,7 @@ impl Model {
         let variant = self.head.variant();
         let rehearsal = Rehearsal::of(phase, defaults.seed);
         let tuned = self.tuner.tune(variant, &defaults, &self.given, rehearsal.as_ref())?;
-        let mut head = Head::new(variant, tuned.settings)?;
+        let mut head = Head::new(variant, tuned.settings)?.sharing(self.tuner.probes());
         head.learn_phase(phase)?;
         let calibrate = |rehearsal: &Rehearsal| rehearsal.calibrate(variant, head.settings());
         let fitted = rehearsal.as_ref().map(calibrate).transpose()?;

@@ -6,7 +6,7 @@
 //! simplest variant in which it acts, one after another, and kept for all variants of the run.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,7 @@ use crate::calibration::Calibration;
 use crate::error::Result;
 use crate::features::Features;
 use crate::head::{Head, ProbeSpace, ProbeViews, Settings, Variant, Views};
+use crate::probes::Probes;
 use crate::protocol::Protocol;
 use crate::random;
 
@@ -143,6 +144,7 @@ impl Rehearsal {
 #[derive(Debug, Default)]
 pub struct Tuner {
     memory: Mutex<HashMap<String, (Settings, Option<Choice>)>>,
+    probes: Arc<Probes>,
 }
 
 /// A setting to choose: its candidates as changes of the settings.
@@ -153,6 +155,11 @@ struct Step {
 }
 
 impl Tuner {
+    /// Probes that variants of one run share.
+    pub fn probes(&self) -> Arc<Probes> {
+        Arc::clone(&self.probes)
+    }
+
     /// All settings of a variant: given ones as they are, the others chosen by rehearsal, or the
     /// defaults where there is none.
     pub fn tune(

@@ -4,6 +4,7 @@ use crate::head::points::{Points, Stage};
 use crate::head::settings::{ProbeViews, ScatterKept};
 use crate::head::{Clique, Frame, Head, KnownClass};
 use crate::matrix::Matrix;
+use crate::probes::Fit;
 use crate::regression::{FitOptions, Objective, Penalty, fit};
 use crate::statistics::{ClassStatistics, Grid, SecondMoments, sums_by_class};
 
@@ -184,15 +185,16 @@ impl Head {
         let sisters = self.settings.probe_views == ProbeViews::Sisters && points.views > 1;
         if !sisters {
             let blocks = points.blocks.iter().zip(start);
-            let fitted = blocks.map(|(block, start)| {
-                Ok(fit(&Objective::new(block, &batch.labels, start, penalty)?, options)?.centres)
+            let fitted = blocks.map(|(points, start)| {
+                self.fitted(&Fit { points, labels: &batch.labels, start, penalty, options })
             });
             return fitted.collect();
         }
         let mut centres: Vec<Option<Matrix>> = vec![None; start.len()];
         for layer in 0..points.layers {
             let (block, labels, joint) = stack_sisters(points, batch, start, layer)?;
-            let fitted = fit(&Objective::new(&block, &labels, &joint, penalty)?, options)?.centres;
+            let fit = Fit { points: &block, labels: &labels, start: &joint, penalty, options };
+            let fitted = self.fitted(&fit)?;
             let size = batch.names.len();
             for view in 0..points.views {
                 let rows: Vec<usize> = (view * size..(view + 1) * size).collect();
@@ -200,6 +202,18 @@ impl Head {
             }
         }
         Ok(centres.into_iter().flatten().collect())
+    }
+
+    /// Fits, unless another head of the comparison has done so.
+    fn fitted(&self, one: &Fit<'_>) -> Result<Matrix> {
+        let compute = || {
+            let objective = Objective::new(one.points, one.labels, one.start, one.penalty)?;
+            Ok(fit(&objective, one.options)?.centres)
+        };
+        match &self.probes {
+            Some(probes) => probes.get(one, compute),
+            None => compute(),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ mod variant;
 mod views;
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 pub use answer::Answers;
 pub(crate) use answer::strangeness;
@@ -36,6 +36,7 @@ use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::learner::Learner;
 use crate::matrix::Matrix;
+use crate::probes::Probes;
 use crate::statistics::{ClassStatistics, Grid, SecondMoments};
 
 /// What a head fixes when the first class arrives.
@@ -86,6 +87,8 @@ pub struct Head {
     cliques: Vec<Clique>,
     pooled: Option<Vec<SecondMoments>>,
     cells: OnceLock<Box<Cells>>,
+    /// Probes that other heads of a comparison fitted.
+    probes: Option<Arc<Probes>>,
 }
 
 impl std::fmt::Debug for Cells {
@@ -104,6 +107,7 @@ impl Clone for Head {
             cliques: self.cliques.clone(),
             pooled: self.pooled.clone(),
             cells: OnceLock::new(),
+            probes: self.probes.clone(),
         }
     }
 }
@@ -127,6 +131,13 @@ impl Head {
         Ok(Self::unchecked(variant, settings))
     }
 
+    /// The same, sharing probes with other heads.
+    #[must_use]
+    pub fn sharing(mut self, probes: Arc<Probes>) -> Self {
+        self.probes = Some(probes);
+        self
+    }
+
     /// The same with settings that are checked later.
     pub(crate) fn unchecked(variant: Variant, settings: Settings) -> Self {
         Self {
@@ -137,6 +148,7 @@ impl Head {
             cliques: Vec::new(),
             pooled: None,
             cells: OnceLock::new(),
+            probes: None,
         }
     }
 
