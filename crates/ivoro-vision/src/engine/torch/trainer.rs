@@ -19,7 +19,7 @@ use crate::train::{Optimiser, Recipe};
 pub(super) const BETAS: (f64, f64) = (0.9, 0.999);
 pub(super) const EPSILON: f64 = 1e-8;
 /// Steps before recording, in which cuDNN chooses its kernels and memory is taken.
-const WARM_UP: usize = 3;
+const WARM_UP: u64 = 3;
 
 /// A network in training on libtorch.
 pub struct TorchTrainer {
@@ -35,6 +35,8 @@ pub struct TorchTrainer {
     affine: (Tensor, Tensor),
     adam: Option<Adam>,
     steps: u64,
+    /// Steps before the state that was gone on from.
+    earlier: u64,
     /// Views seen since the last tally.
     views: u64,
     recorded: Option<Graph>,
@@ -85,6 +87,7 @@ impl TorchTrainer {
             classes: architecture.outputs / recipe.sisters(),
             recipe: recipe.clone(),
             steps: state.steps,
+            earlier: state.steps,
             layout,
             shape,
             device,
@@ -214,7 +217,7 @@ impl Trainer for TorchTrainer {
         let _ = self.weights.rate.f_fill_(f64::from(rate))?;
         match (&mut self.recorded, self.device) {
             (Some(graph), _) => graph.replay(),
-            (None, Device::Cuda(index)) if self.steps >= WARM_UP as u64 && fits => {
+            (None, Device::Cuda(index)) if self.steps - self.earlier >= WARM_UP && fits => {
                 // Recording does the step only in part: it is replayed for its effect.
                 let mut graph = Graph::record(index as i8, 0, || self.compute())?;
                 graph.replay();
