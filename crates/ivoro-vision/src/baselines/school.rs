@@ -278,8 +278,11 @@ impl<'a> School<'a> {
             let mut outcome = assess(&judgement, &labels, phases);
             outcome.learn_seconds = learn_seconds;
             outcome.predict_seconds = started.elapsed().as_secs_f64();
-            let images = reading.exemplars().map_or(0, |each| each * known * self.fit.shape.len());
-            outcome.bytes = pupil.head.bytes() + method.bytes() + images;
+            let images = match (reading, reading.exemplars()) {
+                (Baseline::JointTraining, _) => self.dataset.train.len(),
+                (_, each) => each.unwrap_or(0) * known,
+            };
+            outcome.bytes = pupil.head.bytes() + method.bytes() + images * self.fit.shape.len();
             outcomes.push(outcome);
         }
         let sites = method.is_linear().then(|| {
