@@ -57,7 +57,6 @@ struct Entry {
 }
 
 /// What a grid leaves open.
-#[derive(Debug)]
 pub(crate) struct Setting<'a> {
     /// The grid's file, for messages.
     pub(crate) file: &'a str,
@@ -223,8 +222,7 @@ impl Entry {
                 return Err(format!("key orders: {error}"));
             }
         }
-        let lambdas = self.lambdas.iter().flatten();
-        match lambdas.clone().find(|lambda| !lambda.is_finite()) {
+        match self.lambdas.iter().flatten().find(|lambda| !lambda.is_finite()) {
             Some(lambda) => Err(format!("key lambdas: {lambda} is no finite number")),
             None => Ok(()),
         }

@@ -43,7 +43,7 @@ struct BuiltIn {
 }
 
 /// Those that have a name.
-const NAMED: [BuiltIn; 3] = [
+static NAMED: [BuiltIn; 3] = [
     BuiltIn {
         name: "mnist",
         grid: include_str!("../../data/grids/mnist.toml"),
@@ -65,14 +65,14 @@ const NAMED: [BuiltIn; 3] = [
 ];
 
 /// For any other data set of images.
-const FOLDER: BuiltIn = BuiltIn {
+static FOLDER: BuiltIn = BuiltIn {
     name: "for a folder",
     grid: include_str!("../../data/grids/folder.toml"),
     recipe: None,
 };
 
 /// For a file of features, from which no network can be trained.
-const FEATURES: BuiltIn = BuiltIn {
+static FEATURES: BuiltIn = BuiltIn {
     name: "for features",
     grid: include_str!("../../data/grids/features.toml"),
     recipe: None,
@@ -98,10 +98,8 @@ struct Failed<'a> {
 impl Job {
     fn plan(arguments: &ReproduceArguments) -> Result<Self, Failure> {
         let known = NAMED.iter().find(|grid| grid.name == arguments.target);
-        let built_in = known.unwrap_or(match holds_images(Path::new(&arguments.target)) {
-            true => &FOLDER,
-            false => &FEATURES,
-        });
+        let other = if holds_images(Path::new(&arguments.target)) { &FOLDER } else { &FEATURES };
+        let built_in = known.unwrap_or(other);
         let (file, text) = match &arguments.grid {
             Some(path) => (path.display().to_string(), fs_err::read_to_string(path)?),
             None => (format!("grid {}", built_in.name), built_in.grid.to_owned()),
@@ -124,7 +122,9 @@ impl Job {
             data_set: &data_set,
             out: &arguments.out,
             backbone: arguments.backbone.as_deref(),
-            recipe: &|named| recipe.as_ref().map_or(named.to_owned(), |(path, _)| path.clone()),
+            recipe: &|named: &Path| {
+                recipe.as_ref().map_or(named.to_owned(), |(path, _)| path.clone())
+            },
             means: means(arguments),
         })?;
         Ok(Self { cells, out: arguments.out.clone(), embedded, recipe })

@@ -48,7 +48,7 @@ impl Place {
 fn a_grid_is_a_list_of_commands() {
     let place = Place::new();
     place.grid(GRID);
-    insta::assert_snapshot!(place.reproduce("--list").good());
+    insta::assert_snapshot!(place.reproduce("--list").good(), @"");
     insta::assert_snapshot!(place.reproduce("--list --quick --cache c --device cpu").good(), @"");
     // nothing was run or written
     assert_eq!(place.names(), ["data.features", "grid.toml"]);
@@ -207,7 +207,7 @@ fn what_is_wrong_with_a_grid_is_said_before_anything_is_run() {
     said("[[run]]\nprotocols = [\"2,2,2\"]\n", &["grid.toml: run 1", "variants"]);
     let run = |key: &str, value: &str| {
         format!(
-            "[[run]]\nvariants = [\"iVoro\"]\n[[run]]\npeers = [\"ncm\"]\n{key} = [\"{value}\"]\n"
+            "[[run]]\nvariants = [\"iVoro\"]\n[[run]]\nname = \"b\"\npeers = [\"ncm\"]\n{key} = [\"{value}\"]\n"
         )
     };
     said(&run("protocols", "2+"), &["grid.toml: run 2: key protocols: protocol 2+"]);
