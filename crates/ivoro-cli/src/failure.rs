@@ -18,6 +18,8 @@ pub(crate) enum Failure {
     Io(io::Error),
     /// The request makes no sense; the text says why.
     Usage(String),
+    /// Some cells of a grid failed; each has been named.
+    Unfinished { failed: usize, all: usize },
     /// The user stopped it; what was finished is kept.
     Interrupted,
 }
@@ -53,20 +55,18 @@ impl From<serde_json::Error> for Failure {
 impl Failure {
     /// Prints the sentence and gives the exit code: 1 for "no", 2 for an error, 130 for Ctrl-C.
     pub(crate) fn report(&self) -> ExitCode {
-        let text = match self {
+        let text = self.sentence();
+        match self {
             // the reader has seen enough, as in `ivoro … | head`
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return ExitCode::SUCCESS;
             }
-            Self::Library(error) => error.to_string(),
-            Self::Vision(error) => error.to_string(),
-            Self::Io(error) => error.to_string(),
-            Self::Usage(text) => text.clone(),
             Self::Interrupted => {
-                eprintln!("interrupted; what was finished is kept");
+                eprintln!("{text}");
                 return ExitCode::from(130);
             }
-        };
+            _ => {}
+        }
         let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
         eprintln!("{red}error{red:#}: {text}");
         if let Some(hint) = self.hint() {
@@ -74,8 +74,22 @@ impl Failure {
             eprintln!("{cyan}hint{cyan:#}: {hint}");
         }
         match self {
-            Self::Library(Error::ForgetInexact { .. }) => ExitCode::from(1),
+            Self::Library(Error::ForgetInexact { .. }) | Self::Unfinished { .. } => {
+                ExitCode::from(1)
+            }
             _ => ExitCode::from(2),
+        }
+    }
+
+    /// What went wrong, as one sentence.
+    pub(crate) fn sentence(&self) -> String {
+        match self {
+            Self::Library(error) => error.to_string(),
+            Self::Vision(error) => error.to_string(),
+            Self::Io(error) => error.to_string(),
+            Self::Usage(text) => text.clone(),
+            Self::Unfinished { failed, all } => format!("{failed} of {all} cells failed"),
+            Self::Interrupted => "interrupted; what was finished is kept".to_owned(),
         }
     }
 

@@ -2,8 +2,10 @@
 
 mod args;
 mod args_figures;
+mod args_reproduce;
 mod commands;
 mod failure;
+mod grid;
 mod image_args;
 mod output;
 mod progress;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use ivoro::metrics::mean_deviation;
-use ivoro::record::{MethodRecord, RunRecord, Summary};
+use ivoro::record::{Kind, MethodRecord, RunRecord, Summary};
 
 use crate::table::Table;
 
@@ -14,9 +14,17 @@ const HEADER: &str = "method,average,last,forgetting_pass,forgetting_pycil,bytes
 
 /// One method over several class orders.
 struct Row<'a> {
-    name: &'a str,
+    name: String,
     exemplar_free: bool,
     summaries: Vec<&'a Summary>,
+}
+
+/// A method's name; where test samples chose its settings, that stands beside the name wherever
+/// its numbers stand.
+fn stamped(record: &RunRecord, method: &MethodRecord) -> String {
+    let stamp =
+        if record.tuned_on_test && method.kind == Kind::Variant { " (tuned on test)" } else { "" };
+    format!("{}{stamp}", method.name)
 }
 
 fn rows(records: &[RunRecord]) -> Vec<Row<'_>> {
@@ -28,7 +36,7 @@ fn rows(records: &[RunRecord]) -> Vec<Row<'_>> {
         records.iter().filter_map(|r| same(r).map(|at| &r.methods[at].summary)).collect::<Vec<_>>()
     };
     let rows = first.methods.iter().map(|method| Row {
-        name: &method.name,
+        name: stamped(first, method),
         exemplar_free: method.exemplar_free,
         summaries: row(method),
     });
@@ -78,7 +86,7 @@ pub(crate) fn csv(records: &[RunRecord]) -> String {
         let _ = writeln!(
             text,
             "{},{:.2},{:.2},{:.2},{:.2},{:.0},{:.3}",
-            quoted(row.name),
+            quoted(&row.name),
             mean(|s| s.average),
             mean(|s| s.last),
             mean(|s| s.forgetting_pass),
@@ -102,7 +110,7 @@ pub(crate) fn phases_csv(records: &[RunRecord]) -> String {
                 let _ = writeln!(
                     text,
                     "{},{},{},{},{:.2},{},{},{},{}",
-                    quoted(&method.name),
+                    quoted(&stamped(record, method)),
                     quoted(&record.order),
                     phase.phase,
                     phase.classes,

@@ -1,4 +1,5 @@
-//! Choosing settings on the base phase: no later phase and no test sample is looked at.
+//! Choosing settings on the base phase: no later phase and no test sample is looked at, unless the
+//! caller asks for [`Tuner::on_test`].
 //!
 //! A fifth of every base class's samples is held out. The base classes play the whole protocol
 //! again in small – half of them first, the rest in up to five phases – on the other four fifths,
@@ -17,6 +18,7 @@ use crate::head::{Head, ProbeSpace, ProbeViews, Settings, Variant, Views};
 use crate::probes::Probes;
 use crate::protocol::Protocol;
 use crate::random;
+use crate::run::Stream;
 
 /// Samples of a class that tuning looks at.
 const SAMPLES: usize = 150;
@@ -46,7 +48,7 @@ pub struct Given {
     pub probe_views: Option<ProbeViews>,
 }
 
-/// One choice made on the base phase.
+/// One choice made on the base phase, or on test samples by [`Tuner::on_test`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// Which setting.
@@ -55,7 +57,7 @@ pub struct Choice {
     pub value: String,
     /// The variant it was chosen with.
     pub variant: String,
-    /// Candidates with their held-out accuracy in percent.
+    /// Candidates with their accuracy in percent on the samples that judged.
     pub candidates: Vec<(String, f64)>,
 }
 
@@ -103,6 +105,12 @@ impl Rehearsal {
         Some(Self { phases: phases.collect(), held: base.select(&held) })
     }
 
+    /// No rehearsal but the performance itself: all phases, judged on the test samples.
+    fn of_tests(stream: &Stream) -> Self {
+        let phases = stream.protocol().phases().map(|classes| stream.train(&classes)).collect();
+        Self { phases, held: stream.test().clone() }
+    }
+
     /// Learns the phases with these settings.
     fn learn(&self, variant: Variant, settings: &Settings) -> Result<Head> {
         let mut head = Head::new(variant, settings.clone())?;
@@ -145,6 +153,8 @@ impl Rehearsal {
 pub struct Tuner {
     memory: Mutex<HashMap<String, (Settings, Option<Choice>)>>,
     probes: Arc<Probes>,
+    /// Judges in place of the base phase's own held-out samples.
+    tests: Option<Rehearsal>,
 }
 
 /// A setting to choose: its candidates as changes of the settings.
@@ -160,6 +170,14 @@ impl Tuner {
         Arc::clone(&self.probes)
     }
 
+    /// Chooses by the accuracy on the test samples after the last phase of this stream, for
+    /// comparison with papers that did so: what it reaches is not an estimate of accuracy on new
+    /// samples. Each setting is chosen with the variant itself and all samples, so that a choice
+    /// costs a whole run for each candidate.
+    pub fn on_test(stream: &Stream) -> Self {
+        Self { tests: Some(Rehearsal::of_tests(stream)), ..Self::default() }
+    }
+
     /// All settings of a variant: given ones as they are, the others chosen by rehearsal, or the
     /// defaults where there is none.
     pub fn tune(
@@ -173,11 +191,17 @@ impl Tuner {
         given.apply(&mut settings);
         settings.check()?;
         let mut choices = Vec::new();
-        let Some(rehearsal) = rehearsal else { return Ok(Tuned { settings, choices }) };
+        let Some(judge) = self.tests.as_ref().or(rehearsal) else {
+            return Ok(Tuned { settings, choices });
+        };
         for plan in PLAN {
-            let Some(step) = plan(variant, &settings, given) else { continue };
-            let (chosen, choice) = self.choose(&step, rehearsal, settings.lift)?;
+            let Some(mut step) = plan(variant, &settings, given) else { continue };
             let lift = settings.lift;
+            let mut most_lift = lift.min(LIFT);
+            if self.tests.is_some() {
+                (step.variant, most_lift) = (variant, lift);
+            }
+            let (chosen, choice) = self.choose(&step, judge, most_lift)?;
             settings = Settings { lift, ..chosen };
             choices.extend(choice);
         }
@@ -198,8 +222,7 @@ impl Tuner {
         let mut best: Option<(f64, usize)> = None;
         let mut scores = Vec::new();
         for (at, (label, settings)) in step.candidates.iter().enumerate() {
-            let small = Settings { lift: lift.min(LIFT), ..settings.clone() };
-            let score = rehearsal.score(step.variant, &small)?;
+            let score = rehearsal.score(step.variant, &Settings { lift, ..settings.clone() })?;
             scores.push((label.clone(), score));
             if best.is_none_or(|(top, _)| score > top) {
                 best = Some((score, at));

@@ -22,7 +22,7 @@ const RECIPE: &[u8] = include_bytes!("../../data/mnist-recipe.toml");
 /// Digits 0 to 3 first, then 4 to 6, then 7 to 9, from images to the table.
 pub(crate) fn demo(arguments: &DemoArguments) -> Result<(), Failure> {
     let images = arguments.out.join("mnist");
-    write_files(&images, &FILES)?;
+    write_images(&images)?;
     write_files(&arguments.out, &[("recipe.toml", RECIPE)])?;
     let words = words(arguments, &images);
     eprintln!("this demonstration is the command\n  ivoro {}\n", words.join(" "));
@@ -35,6 +35,11 @@ pub(crate) fn demo(arguments: &DemoArguments) -> Result<(), Failure> {
     run::run(&run_arguments.with_defaults())?;
     eprintln!("images, network, features and run.json are in {}", arguments.out.display());
     Ok(())
+}
+
+/// Writes the images that come with the program.
+pub(super) fn write_images(folder: &Path) -> Result<(), Failure> {
+    write_files(folder, &FILES)
 }
 
 fn write_files(folder: &Path, files: &[(&str, &[u8])]) -> Result<(), Failure> {

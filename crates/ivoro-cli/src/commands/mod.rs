@@ -9,6 +9,7 @@ mod ledger;
 mod model;
 mod predict;
 mod report;
+mod reproduce;
 mod run;
 mod source;
 mod train;
@@ -24,6 +25,7 @@ use crate::output;
 pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(arguments) => run::run(&arguments.with_defaults()),
+        Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Train(arguments) => train::train(&arguments),
         Command::Extract(arguments) => extract::extract_features(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),

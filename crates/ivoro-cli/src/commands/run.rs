@@ -1,9 +1,11 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use indicatif::ProgressBar;
 use ivoro::comparison::{self, Method, Provenance};
 use ivoro::peers::PeerSettings;
 use ivoro::record::{MethodRecord, RunRecord};
+use ivoro::tune::Tuner;
 use ivoro::{ClassOrder, ModelOptions, Protocol, Run, Split, Stream};
 use ivoro_vision::baselines::Baseline;
 
@@ -93,6 +95,7 @@ impl Job<'_> {
         };
         record.data_set.clone_from(&arguments.data_set);
         record.network.clone_from(&arguments.network_name);
+        record.tuned_on_test = arguments.tuned_on_test;
         let mut ledger = Ledger::open(record, path);
         let mut result = heads.map_or(Ok(()), |heads| heads.go_through(arguments, &mut ledger));
         if let (Ok(()), Some(trained)) = (&result, &trained) {
@@ -131,7 +134,10 @@ impl Heads {
 
     /// Runs every method; each finished one is saved at once.
     fn go_through(&self, arguments: &RunArguments, ledger: &mut Ledger) -> Result<(), Failure> {
-        let options = arguments.settings.options();
+        let mut options = arguments.settings.options();
+        if arguments.tuned_on_test {
+            options.tuner = Arc::new(Tuner::on_test(&self.stream));
+        }
         let phases = self.stream.protocol().sizes().len();
         let bar = progress::bar(self.methods.len() * phases);
         let run = |method: &Method, ledger: &mut Ledger| -> Result<(), Failure> {
@@ -223,10 +229,11 @@ fn report(arguments: &RunArguments, records: &[RunRecord]) -> Result<(), Failure
     if let Some(record) = records.first() {
         let orders: Vec<&str> = records.iter().map(|record| record.order.as_str()).collect();
         output::print(&format!(
-            "{}  protocol {}  order {}  one test image is one query\n\n{}",
+            "{}  protocol {}  order {}  one test image is one query{}\n\n{}",
             record.features,
             record.protocol,
             orders.join(", "),
+            if record.tuned_on_test { "\nSETTINGS CHOSEN ON THE TEST SAMPLES" } else { "" },
             output::table(records)
         ))?;
     }

@@ -7,5 +7,6 @@ mod images;
 mod models;
 mod processes;
 mod report;
+mod reproduce;
 mod run;
 mod text;

@@ -31,7 +31,16 @@ fn without_a_command_the_help_is_printed() {
     let done = place.ivoro("");
     assert_eq!(done.code, Some(2));
     for command in [
-        "run", "report", "figure", "learn", "predict", "update", "forget", "merge", "inspect",
+        "run",
+        "reproduce",
+        "report",
+        "figure",
+        "learn",
+        "predict",
+        "update",
+        "forget",
+        "merge",
+        "inspect",
         "audit",
     ] {
         assert!(done.err.contains(&format!("\n  {command} ")), "{command}");

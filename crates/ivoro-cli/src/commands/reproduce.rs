@@ -1,0 +1,372 @@
+//! A grid of runs as one job that can be stopped and goes on where it was.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anstream::eprintln;
+use clap::Parser;
+use indicatif::HumanDuration;
+use ivoro::store::ModelLock;
+use ivoro_web::Inputs;
+use serde::{Deserialize, Serialize};
+
+use super::{demo, run};
+use crate::args::{Arguments, Command, RunArguments};
+use crate::args_reproduce::ReproduceArguments;
+use crate::failure::Failure;
+use crate::grid::{Cell, Grid, Setting};
+use crate::{output, progress};
+
+/// Runs all cells of a grid that are not finished.
+pub(crate) fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
+    let job = Job::plan(arguments)?;
+    if arguments.list {
+        let lines: String = job.cells.iter().map(|cell| cell.line() + "\n").collect();
+        return Ok(output::print(&lines)?);
+    }
+    let prepared = job.prepare()?;
+    fs_err::create_dir_all(&job.out)?;
+    let _lock = lock(&job.out)?;
+    job.write_embedded()?;
+    progress::catch_interrupts();
+    let failed = job.work(&prepared)?;
+    job.end(&failed)
+}
+
+/// A grid that comes with the program.
+struct BuiltIn {
+    name: &'static str,
+    grid: &'static str,
+    /// Name and text of the recipe that the grid names.
+    recipe: Option<(&'static str, &'static str)>,
+}
+
+/// Those that have a name.
+static NAMED: [BuiltIn; 3] = [
+    BuiltIn {
+        name: "mnist",
+        grid: include_str!("../../data/grids/mnist.toml"),
+        recipe: Some(("mnist-recipe.toml", include_str!("../../data/mnist-recipe.toml"))),
+    },
+    BuiltIn {
+        name: "cifar100",
+        grid: include_str!("../../data/grids/cifar100.toml"),
+        recipe: None,
+    },
+    BuiltIn {
+        name: "tinyimagenet",
+        grid: include_str!("../../data/grids/tinyimagenet.toml"),
+        recipe: Some((
+            "tinyimagenet-recipe.toml",
+            include_str!("../../data/tinyimagenet-recipe.toml"),
+        )),
+    },
+];
+
+/// For any other data set of images.
+static FOLDER: BuiltIn = BuiltIn {
+    name: "for a folder",
+    grid: include_str!("../../data/grids/folder.toml"),
+    recipe: None,
+};
+
+/// For a file of features, from which no network can be trained.
+static FEATURES: BuiltIn = BuiltIn {
+    name: "for features",
+    grid: include_str!("../../data/grids/features.toml"),
+    recipe: None,
+};
+
+/// The part of MNIST that comes with the program is another data set than the whole.
+const EMBEDDED_SET: &str = "MNIST (part)";
+
+struct Job {
+    cells: Vec<Cell>,
+    out: PathBuf,
+    /// Where the images that come with the program are to be written, if they are used.
+    embedded: Option<PathBuf>,
+    recipe: Option<(PathBuf, &'static str)>,
+}
+
+/// A cell that could not be finished, with its sentence.
+struct Failed<'a> {
+    cell: &'a Cell,
+    sentence: String,
+}
+
+impl Job {
+    fn plan(arguments: &ReproduceArguments) -> Result<Self, Failure> {
+        let known = NAMED.iter().find(|grid| grid.name == arguments.target);
+        let other = if holds_images(Path::new(&arguments.target)) { &FOLDER } else { &FEATURES };
+        let built_in = known.unwrap_or(other);
+        let (file, text) = match &arguments.grid {
+            Some(path) => (path.display().to_string(), fs_err::read_to_string(path)?),
+            None => (format!("grid {}", built_in.name), built_in.grid.to_owned()),
+        };
+        let grid = Grid::parse(&file, &text)?;
+        let own = arguments.out.join("data");
+        let (data, embedded) = data(arguments, known, &grid, &own)?;
+        let data_set = match (&embedded, &grid.data_set) {
+            (Some(_), _) => EMBEDDED_SET.to_owned(),
+            (None, Some(name)) => name.clone(),
+            (None, None) => name_of(&data),
+        };
+        check_backbone(arguments, &grid)?;
+        let recipe = built_in.recipe.filter(|_| arguments.grid.is_none());
+        let recipe = recipe.map(|(name, text)| (own.join(name), text));
+        let cells = grid.cells(&Setting {
+            file: &file,
+            quick: arguments.quick,
+            data: &data,
+            data_set: &data_set,
+            out: &arguments.out,
+            backbone: arguments.backbone.as_deref(),
+            recipe: &|named: &Path| {
+                recipe.as_ref().map_or(named.to_owned(), |(path, _)| path.clone())
+            },
+            means: means(arguments),
+        })?;
+        Ok(Self { cells, out: arguments.out.clone(), embedded, recipe })
+    }
+
+    /// Every cell as `ivoro run` understands it: a wrong word is found before hours of work.
+    fn prepare(&self) -> Result<Vec<RunArguments>, Failure> {
+        self.cells.iter().map(understood).collect()
+    }
+
+    fn write_embedded(&self) -> Result<(), Failure> {
+        if let Some(folder) = &self.embedded {
+            demo::write_images(folder)?;
+        }
+        if let Some((path, text)) = &self.recipe {
+            fs_err::create_dir_all(self.out.join("data"))?;
+            output::write_whole(path, text)?;
+        }
+        Ok(())
+    }
+
+    /// Runs what is not finished. A cell that fails does not keep the others from running.
+    fn work(&self, prepared: &[RunArguments]) -> Result<Vec<Failed<'_>>, Failure> {
+        let started = Instant::now();
+        let finished: Vec<bool> =
+            self.cells.iter().map(|cell| is_finished(&self.out, cell)).collect();
+        let mut left = finished.iter().filter(|done| !**done).count();
+        let (all, there) = (self.cells.len(), self.cells.len() - left);
+        if there > 0 {
+            eprintln!("{there} of {all} cells are finished and not computed again");
+        }
+        let (mut computed, mut failed) = (0, Vec::new());
+        for (at, cell) in self.cells.iter().enumerate().filter(|(at, _)| !finished[*at]) {
+            if progress::interrupted() {
+                return Err(Failure::Interrupted);
+            }
+            announce(at + 1, all, cell, started.elapsed(), remaining(started, computed, left));
+            match self.one(cell, &prepared[at]) {
+                Ok(()) => {}
+                // nobody reads any more, as in `ivoro … | head`
+                Err(Failure::Io(error)) if error.kind() == ErrorKind::BrokenPipe => {
+                    return Err(error.into());
+                }
+                Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+                Err(failure) => {
+                    let sentence = failure.sentence();
+                    eprintln!("failed: {sentence}");
+                    failed.push(Failed { cell, sentence });
+                }
+            }
+            computed += 1;
+            left -= 1;
+        }
+        Ok(failed)
+    }
+
+    fn one(&self, cell: &Cell, arguments: &RunArguments) -> Result<(), Failure> {
+        run::run(arguments)?;
+        let folder = self.out.join(&cell.folder);
+        let methods = recorded(&folder).unwrap_or_default();
+        let mark = Mark { version: 1, arguments: cell.words.clone(), methods };
+        Ok(output::write_whole(&folder.join(MARK), &(serde_json::to_string(&mark)? + "\n"))?)
+    }
+
+    fn end(&self, failed: &[Failed<'_>]) -> Result<(), Failure> {
+        let (out, all) = (self.out.display(), self.cells.len());
+        let done = all - failed.len();
+        eprintln!("\n{done} of {all} cells are finished; their records are in {out}");
+        if done > 0 {
+            eprintln!("the report of them: ivoro report {out} --out report");
+        }
+        if failed.is_empty() {
+            return Ok(());
+        }
+        for Failed { cell, sentence } in failed {
+            eprintln!("not finished: {}: {sentence}", cell.folder.display());
+        }
+        Err(Failure::Unfinished { failed: failed.len(), all })
+    }
+}
+
+/// The arguments of a cell's command.
+fn understood(cell: &Cell) -> Result<RunArguments, Failure> {
+    let line = std::iter::once("ivoro".to_owned()).chain(cell.command());
+    let wrong = |text: &str| Failure::Usage(format!("{}: {text}", cell.folder.display()));
+    match Arguments::try_parse_from(line) {
+        Ok(Arguments { command: Command::Run(arguments), .. }) => Ok(arguments.with_defaults()),
+        Ok(_) => Err(wrong("not a command of ivoro run")),
+        Err(error) => {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            Err(wrong(first.trim_start_matches("error: ")))
+        }
+    }
+}
+
+/// The data set, and where its files are to be written if it comes with the program.
+fn data(
+    arguments: &ReproduceArguments,
+    known: Option<&BuiltIn>,
+    grid: &Grid,
+    own: &Path,
+) -> Result<(PathBuf, Option<PathBuf>), Failure> {
+    let path = match (known, &arguments.data) {
+        (None, Some(_)) => {
+            let text =
+                format!("{}: the data set is named twice; leave --data out", arguments.target);
+            return Err(Failure::Usage(text));
+        }
+        (None, None) => PathBuf::from(&arguments.target),
+        (Some(_), Some(path)) => path.clone(),
+        (Some(known), None) => match grid.data.iter().find(|path| path.exists()) {
+            Some(path) => path.clone(),
+            None if known.name == "mnist" => {
+                let folder = own.join("mnist");
+                return Ok((folder.clone(), Some(folder)));
+            }
+            // the commands can be shown without the data
+            None if arguments.list => grid.data.first().cloned().unwrap_or("DATA".into()),
+            None => {
+                let names: Vec<String> =
+                    grid.data.iter().map(|path| path.display().to_string()).collect();
+                let text = format!(
+                    "{}: the data set is not here under a usual name ({}); say --data PATH",
+                    arguments.target,
+                    names.join(", ")
+                );
+                return Err(Failure::Usage(text));
+            }
+        },
+    };
+    if path.exists() || arguments.list {
+        return Ok((path, None));
+    }
+    let targets: Vec<&str> = NAMED.iter().map(|grid| grid.name).collect();
+    let text =
+        format!("{}: no such file or folder, nor one of {}", path.display(), targets.join(", "));
+    Err(Failure::Usage(text))
+}
+
+/// Whether a path leads to images, as far as its name tells.
+fn holds_images(path: &Path) -> bool {
+    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    let is_archive = extension.is_some_and(|e| e == "gz" || e == "tgz" || e == "npz");
+    is_archive || !path.is_file()
+}
+
+/// A network that is named must be there, and must be used.
+fn check_backbone(arguments: &ReproduceArguments, grid: &Grid) -> Result<(), Failure> {
+    let named = grid.backbones(arguments.quick);
+    match &arguments.backbone {
+        Some(path) if named.is_empty() => {
+            let text = format!(
+                "--backbone {}: every run of this grid trains its own network",
+                path.display()
+            );
+            Err(Failure::Usage(text))
+        }
+        Some(_) => Ok(()),
+        None => match named.iter().find(|path| !path.exists() && !arguments.list) {
+            Some(path) => {
+                let text = format!("{}: not here; say --backbone FILE", path.display());
+                Err(Failure::Usage(text))
+            }
+            None => Ok(()),
+        },
+    }
+}
+
+/// Words for every cell that do not change what is computed.
+fn means(arguments: &ReproduceArguments) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(cache) = &arguments.cache {
+        words.extend(["--cache".to_owned(), cache.display().to_string()]);
+    }
+    if let Some(device) = &arguments.device {
+        words.extend(["--device".to_owned(), device.to_string()]);
+    }
+    words
+}
+
+fn name_of(path: &Path) -> String {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    whole.file_stem().map_or("data".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Holds the folder of all records, so that no second job writes into it.
+fn lock(out: &Path) -> Result<ModelLock, Failure> {
+    ModelLock::acquire(&out.join("reproduce")).map_err(|error| match error {
+        ivoro::Error::Locked { .. } => Failure::Usage(format!(
+            "{}: another ivoro reproduce is writing into this folder; wait for it, or name another --out",
+            out.display()
+        )),
+        error => error.into(),
+    })
+}
+
+/// The file beside a record that says which command made it.
+const MARK: &str = "cell.json";
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Mark {
+    version: u32,
+    arguments: Vec<String>,
+    /// What the record held at the end; variants that the features do not allow are not in it.
+    methods: Vec<String>,
+}
+
+/// Whether the same command came to its end here, and its record still holds every method.
+fn is_finished(out: &Path, cell: &Cell) -> bool {
+    let folder = out.join(&cell.folder);
+    let read = || -> Option<Mark> {
+        serde_json::from_str(&std::fs::read_to_string(folder.join(MARK)).ok()?).ok()
+    };
+    let Some(mark) = read().filter(|mark| mark.version == 1) else { return false };
+    let held = recorded(&folder).unwrap_or_default();
+    mark.arguments == cell.words
+        && !mark.methods.is_empty()
+        && mark.methods.iter().all(|method| held.contains(method))
+}
+
+/// The methods in the record of a folder that went through all phases.
+fn recorded(folder: &Path) -> Option<Vec<String>> {
+    let (name, bytes) = ["run.json", "run.json.gz"]
+        .into_iter()
+        .find_map(|name| Some((name, std::fs::read(folder.join(name)).ok()?)))?;
+    let mut inputs = Inputs::default();
+    inputs.add(name, &bytes);
+    let record = &inputs.records.first()?.content;
+    let whole = record.methods.iter().filter(|m| m.phases.len() == record.phases.len());
+    Some(whole.map(|method| method.name.clone()).collect())
+}
+
+/// How long the cells that are left will take, if they are like those computed.
+fn remaining(started: Instant, computed: usize, left: usize) -> Option<Duration> {
+    let each = started.elapsed().checked_div(u32::try_from(computed).ok()?)?;
+    each.checked_mul(u32::try_from(left).ok()?)
+}
+
+fn announce(at: usize, all: usize, cell: &Cell, gone: Duration, left: Option<Duration>) {
+    let gone = HumanDuration(gone);
+    let left = left.map_or(String::new(), |left| format!(", about {} left", HumanDuration(left)));
+    eprintln!("\ncell {at} of {all}: {} ({gone} gone{left})", cell.folder.display());
+    eprintln!("  {}", cell.line());
+}

@@ -1,0 +1,276 @@
+//! A grid as a job: what it stands for, what is done again, and what stops it.
+
+use ivoro::record::RunRecord;
+use ivoro::store::ModelLock;
+
+use crate::harness::Place;
+
+/// A small grid on the features of a place.
+const GRID: &str = r#"
+data_set = "made up: <b>"
+
+[common]
+protocols = ["2,2,2"]
+arguments = ["--iterations", "5"]
+
+[[run]]
+orders = ["identity", "numpy:1993"]
+variants = ["iVoro", "iVoro-N"]
+peers = ["ncm"]
+
+[[run]]
+orders = ["identity"]
+variants = ["iVoro-N"]
+lambdas = [0.3, 0.5]
+
+[[quick]]
+orders = ["identity"]
+variants = ["iVoro"]
+"#;
+
+const RECORD: &str = "runs/made-up---b/2+2x2/identity/heads/run.json";
+
+impl Place {
+    fn grid(&self, text: &str) {
+        std::fs::write(self.path("grid.toml"), text).unwrap();
+    }
+
+    fn reproduce(&self, more: &str) -> crate::harness::Done {
+        self.ivoro(&format!("reproduce data.features --grid grid.toml {more}"))
+    }
+
+    fn record(&self, name: &str) -> RunRecord {
+        serde_json::from_str(&std::fs::read_to_string(self.path(name)).unwrap()).unwrap()
+    }
+}
+
+#[test]
+fn a_grid_is_a_list_of_commands() {
+    let place = Place::new();
+    place.grid(GRID);
+    insta::assert_snapshot!(place.reproduce("--list").good(), @"");
+    insta::assert_snapshot!(place.reproduce("--list --quick --cache c --device cpu").good(), @"");
+    // nothing was run or written
+    assert_eq!(place.names(), ["data.features", "grid.toml"]);
+}
+
+#[test]
+fn the_grids_that_come_with_the_program_cover_the_paper() {
+    let place = Place::new();
+    let list = |what: &str| -> Vec<String> {
+        let text = place.ivoro(&format!("reproduce {what} --list")).good();
+        text.lines().map(str::to_owned).collect()
+    };
+    let cifar = list("cifar100");
+    let count = |words: &str| cifar.iter().filter(|line| line.contains(words)).count();
+    for protocol in ["50+5x10", "50+10x5", "40+20x3"] {
+        assert_eq!(
+            count(&format!("--protocol {protocol} --order numpy:1993 --training-seed 2")),
+            1
+        );
+        for baseline in ["fine-tuning", "pass"] {
+            assert_eq!(
+                cifar
+                    .iter()
+                    .filter(|line| {
+                        line.contains(protocol)
+                            && line.contains(&format!("--baselines {baseline} "))
+                    })
+                    .count(),
+                1
+            );
+        }
+    }
+    for protocol in ["40+12x5", "30+14x5", "20+16x5", "10+18x5", "10+9x10"] {
+        assert!(count(&format!("--protocol {protocol} ")) > 0, "{protocol}");
+    }
+    for baseline in ["ewc", "lwf", "lwf-mc", "muc", "icarl-cnn,icarl-nme", "eeil", "ucir"] {
+        assert_eq!(count(&format!("--variants none --baselines {baseline} ")), 1, "{baseline}");
+    }
+    assert_eq!(count("--baselines joint-training "), 1);
+    assert_eq!(count("--lambda 0.3") + count("--lambda 0.9"), 2);
+    let quick = list("cifar100 --quick");
+    assert_eq!(quick.len(), 1);
+    assert!(quick[0].contains("--variants all --peers all --backbone networks/resnet18-cifar100"));
+    let other = list("cifar100 --quick --backbone mine.safetensors");
+    assert!(other[0].contains("--backbone mine.safetensors"), "{other:?}");
+    let mnist = list("mnist");
+    assert!(mnist.iter().all(|line| line.contains("'MNIST (part)' --protocol 4,3,3")));
+    assert!(mnist.iter().any(|line| line.contains("--embedding 2")));
+    let whole = list("mnist --data digits");
+    assert!(whole.iter().all(|line| line.starts_with("ivoro run digits --data-set MNIST ")));
+    for protocol in ["100+5x20", "100+10x10", "100+20x5"] {
+        assert!(list("tinyimagenet").iter().any(|line| line.contains(protocol)), "{protocol}");
+    }
+    assert_eq!(list("data.features").len(), 1);
+    assert_eq!(place.names(), ["data.features"]);
+}
+
+#[test]
+fn finished_cells_are_not_computed_again_and_others_are() {
+    let place = Place::new();
+    place.grid(GRID);
+    let first = place.reproduce("");
+    assert!(first.err.contains("cell 1 of 4: made-up---b/2+2x2/identity/heads"), "{}", first.err);
+    assert!(first.err.contains("ivoro report runs --out report"), "{}", first.err);
+    first.good();
+    let record = place.record(RECORD);
+    assert_eq!(record.data_set.as_deref(), Some("made up: <b>"));
+    assert_eq!(record.methods.len(), 3);
+    let lambda = place.record("runs/made-up---b/2+2x2/identity/heads-lambda-0.3/run.json");
+    assert_eq!(lambda.options["given"]["lambda"], 0.3);
+
+    let again = place.reproduce("--device cpu");
+    assert!(again.err.contains("4 of 4 cells are finished and not computed again"));
+    assert!(!again.err.contains("\ncell "), "{}", again.err);
+    assert_eq!(again.good(), "");
+
+    // a job killed between two methods: the first is kept with the seconds it took
+    let cut = RunRecord { methods: record.methods[..1].to_vec(), ..record.clone() };
+    std::fs::write(place.path(RECORD), serde_json::to_string(&cut).unwrap()).unwrap();
+    let resumed = place.reproduce("");
+    assert!(resumed.err.contains("3 of 4 cells are finished"), "{}", resumed.err);
+    assert!(resumed.err.contains("holds 1 finished methods"), "{}", resumed.err);
+    resumed.good();
+    let whole = place.record(RECORD);
+    assert_eq!(whole.methods.len(), 3);
+    assert_eq!(whole.methods[0], record.methods[0]);
+
+    // another command at the same place is another cell
+    place.grid(&GRID.replace("\"iVoro\", \"iVoro-N\"", "\"iVoro\", \"iVoro-N\", \"iVoro-W\""));
+    let more = place.reproduce("");
+    assert!(more.err.contains("2 of 4 cells are finished"), "{}", more.err);
+    more.good();
+    assert_eq!(place.record(RECORD).methods.len(), 4);
+    assert_eq!(place.record(RECORD).methods[0], record.methods[0]);
+    place.ivoro("report runs --out report").good();
+}
+
+#[test]
+fn a_job_that_was_killed_goes_on() {
+    let place = Place::new();
+    place.grid(GRID);
+    let mut child = place
+        .command("reproduce data.features --grid grid.toml")
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    // as soon as the first record is there
+    while !place.path(RECORD).exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let kept = place.record(RECORD).methods;
+    assert!(!kept.is_empty());
+    place.reproduce("").good();
+    assert_eq!(place.record(RECORD).methods[..kept.len()], kept[..]);
+    assert_eq!(place.record(RECORD).methods.len(), 3);
+}
+
+#[test]
+fn a_cell_that_fails_does_not_stop_the_others() {
+    let place = Place::new();
+    place.grid(
+        r#"
+        [[run]]
+        protocols = ["2,2,2", "4,4", "3,3"]
+        variants = ["iVoro"]
+        "#,
+    );
+    let done = place.reproduce("");
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    let named = "not finished: data/4-4/default-order/heads: protocol 4,4: it has 8 classes, the \
+                 features 6";
+    assert!(done.err.contains(named), "{}", done.err);
+    assert!(done.err.contains("2 of 3 cells are finished"), "{}", done.err);
+    assert!(done.err.ends_with("error: 1 of 3 cells failed\n"), "{}", done.err);
+    assert!(place.path("runs/data/3-3/default-order/heads/run.json").exists());
+}
+
+#[test]
+fn what_is_wrong_with_a_grid_is_said_before_anything_is_run() {
+    let place = Place::new();
+    let said = |grid: &str, words: &[&str]| {
+        place.grid(grid);
+        let text = place.reproduce("").bad(2);
+        for word in words {
+            assert!(text.contains(word), "{grid}\n{text}");
+        }
+        assert!(!place.path("runs").exists());
+    };
+    said("[[run]\n", &["grid.toml", "line 1"]);
+    said("", &["grid.toml", "[[run]]"]);
+    said("[[run]]\nprotocol = [\"2,2,2\"]\n", &["grid.toml", "`protocol`", "`protocols`"]);
+    said("[[run]]\nseeds = [\"a\"]\n", &["grid.toml", "seeds", "line 2"]);
+    said("[[run]]\nprotocols = [\"2,2,2\"]\n", &["grid.toml: run 1", "variants"]);
+    let run = |key: &str, value: &str| {
+        format!(
+            "[[run]]\nvariants = [\"iVoro\"]\n[[run]]\nname = \"b\"\npeers = [\"ncm\"]\n{key} = [\"{value}\"]\n"
+        )
+    };
+    said(&run("protocols", "2+"), &["grid.toml: run 2: key protocols: protocol 2+"]);
+    said(&run("orders", "sorted"), &["grid.toml: run 2: key orders: class order sorted"]);
+    said(&run("variants", "iVoro-X"), &["grid.toml: run 2: key variants: variant iVoro-X"]);
+    said("[[run]]\npeers = [\"knn\"]\n", &["grid.toml: run 1: key peers", "knn"]);
+    said(&run("baselines", "packnet"), &["grid.toml: run 2: key baselines", "packnet", "LwF"]);
+    said(&run("arguments", "--no-such"), &["data/default-protocol", "--no-such"]);
+    said(
+        "[[run]]\npeers = [\"ncm\"]\n[[run]]\nvariants = [\"iVoro\"]\n",
+        &["grid.toml: run 2: key name", "default-protocol/default-order/heads"],
+    );
+    let refused = |arguments: &str, words: &[&str]| {
+        let text = place.ivoro(arguments).bad(2);
+        words.iter().for_each(|word| assert!(text.contains(word), "{arguments}\n{text}"));
+    };
+    refused("reproduce cifar10", &["cifar10: no such file", "cifar100"]);
+    refused("reproduce cifar100", &["--data", "cifar-100-binary"]);
+    refused("reproduce cifar100 --data data.features --quick", &["networks/", "--backbone"]);
+    refused("reproduce data.features --backbone x", &["--backbone x"]);
+    refused("reproduce data.features --data data.features", &["twice"]);
+    refused("reproduce data.features --grid none.toml", &["none.toml"]);
+}
+
+#[test]
+fn two_jobs_do_not_share_a_folder() {
+    let place = Place::new();
+    place.grid(GRID);
+    std::fs::create_dir(place.path("runs")).unwrap();
+    let lock = ModelLock::acquire(&place.path("runs/reproduce")).unwrap();
+    let text = place.reproduce("").bad(2);
+    assert!(text.contains("runs: another ivoro reproduce is writing into this folder"), "{text}");
+    place.reproduce("--quick --out other").good();
+    drop(lock);
+    place.reproduce("--quick").good();
+}
+
+#[test]
+fn settings_chosen_on_test_samples_are_stamped_everywhere() {
+    let place = Place::new();
+    let run = "run data.features --variants iVoro,iVoro-NR --protocol 2,2,2 --iterations 5";
+    let out = place.ivoro(&format!("{run} --tuned-on-test --out tuned")).good();
+    assert!(out.contains("SETTINGS CHOSEN ON THE TEST SAMPLES"), "{out}");
+    assert!(out.contains("iVoro-NR (tuned on test)"), "{out}");
+    let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
+    let header = "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds\n";
+    assert!(read("tuned/summary.csv").starts_with(&format!("{header}iVoro (tuned on test),")));
+    assert!(read("tuned/phases.csv").contains("\niVoro-NR (tuned on test),"));
+    let record = place.record("tuned/run.json");
+    assert!(record.tuned_on_test);
+    // each choice was made with the variant itself, and the last one is what the run then reached
+    let method = &record.methods[1];
+    assert!(method.choices.iter().all(|choice| choice.variant == "iVoro-NR"));
+    let scores = &method.choices.last().unwrap().candidates;
+    let best = scores.iter().map(|(_, score)| *score).fold(f64::MIN, f64::max);
+    assert_eq!(method.summary.last, best);
+
+    let plain = place.ivoro(&format!("{run} --out plain")).good();
+    assert!(!plain.contains("SETTINGS") && !read("plain/summary.csv").contains("tuned"));
+    assert!(!read("plain/run.json").contains("tuned_on_test"));
+    // neither takes over what the other has finished
+    let other = place.ivoro(&format!("{run} --out tuned"));
+    assert!(!other.err.contains("finished methods"), "{}", other.err);
+    let refused = place.ivoro(&format!("{run} --tuned-on-test --peers ncm")).bad(2);
+    assert!(refused.contains("--tuned-on-test") && refused.contains("--peers"), "{refused}");
+}
