@@ -267,7 +267,7 @@ fn data(
 
 /// Whether a path leads to images, as far as its name tells.
 fn holds_images(path: &Path) -> bool {
-    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
     let is_archive = extension.is_some_and(|e| e == "gz" || e == "tgz" || e == "npz");
     is_archive || !path.is_file()
 }
