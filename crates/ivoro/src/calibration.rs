@@ -178,6 +178,18 @@ mod tests {
             .collect();
         let found = Calibration::fit(&distances, &labels, &[0.0]).temperature;
         assert!((found - 2.5).abs() < 0.25, "{found}");
+        let doubt = 1.0 / (rows as f64 + 2.0);
+        let loss = |temperature: f64| -> f64 {
+            let rows = distances.iter_rows().zip(&labels).map(|(row, &label)| {
+                let p = softmin(row, temperature);
+                let mean = p.iter().map(|p| p.ln()).sum::<f64>() / p.len() as f64;
+                -(1.0 - doubt) * p[label as usize].ln() - doubt * mean
+            });
+            rows.sum()
+        };
+        for factor in [0.5, 0.999, 1.001, 2.0] {
+            assert!(loss(found) < loss(found * factor), "{factor}");
+        }
     }
 
     #[test]

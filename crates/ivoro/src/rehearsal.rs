@@ -166,3 +166,67 @@ fn judge_by(head: &Head, samples: &Features) -> Result<Calibration> {
     }
     Ok(Calibration::fit(&distances, &fitted, &strangeness))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Classes around corners of a cube, `each` samples of every one.
+    fn base(classes: usize, each: usize) -> Features {
+        let number = |at: usize| {
+            let (row, col) = (at / 3, at % 3);
+            let corner = (row / each) >> col & 1;
+            (corner as f64 * 2.0 + random::unit(5, at as u64)) as f32
+        };
+        let rows = classes * each;
+        let points = Matrix::new(rows, 3, (0..rows * 3).map(number).collect()).unwrap();
+        let labels = (0..rows).map(|row| (row / each) as u32).collect();
+        Features::single("test", points, labels, classes).unwrap()
+    }
+
+    fn learned(variant: &str, samples: &Features) -> Head {
+        let mut head = Head::new(variant.parse().unwrap(), Settings::default()).unwrap();
+        head.learn_phase(samples).unwrap();
+        head
+    }
+
+    #[test]
+    fn many_held_out_samples_are_judged_in_part_and_all_classes_alike() {
+        let rehearsal = Rehearsal::of(&base(200, 150), 1).unwrap();
+        let judged = rehearsal.judged(200);
+        assert_eq!(judged.len(), JUDGED);
+        let mut counts = vec![0; 200];
+        judged.labels().iter().for_each(|&label| counts[label as usize] += 1);
+        assert!(counts.iter().all(|count| [20, 21].contains(count)), "{counts:?}");
+        assert_eq!(rehearsal.judged(JUDGED_DISTANCES / 150).len(), 150);
+        assert_eq!(Rehearsal::of(&base(20, 150), 1).unwrap().judged(20).len(), 20 * 30);
+    }
+
+    #[test]
+    fn a_head_without_samples_is_the_one_that_never_saw_them() {
+        let all = base(8, 40);
+        let rows = |seen: bool| (0..all.len()).filter(|row| (row % 5 > 0) == seen).collect();
+        let (seen, unseen): (Vec<usize>, Vec<usize>) = (rows(true), rows(false));
+        for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-NW"] {
+            let left = learned(name, &all).without(&all.select(&unseen)).unwrap();
+            assert_eq!(left, learned(name, &all.select(&seen)), "{name}");
+        }
+    }
+
+    #[test]
+    fn taking_samples_away_calibrates_as_learning_without_them_does() {
+        let all = base(8, 40);
+        let rehearsal = Rehearsal::of(&all, 1).unwrap();
+        for name in ["iVoro", "iVoro-N", "iVoro-W"] {
+            let head = learned(name, &all);
+            let found = rehearsal.calibrate(&head).unwrap();
+            let again = rehearsal.learn(head.variant(), head.settings()).unwrap();
+            let expected = judge_by(&again, &rehearsal.stage().held).unwrap();
+            assert_eq!(found.samples, expected.samples);
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-4 * b.abs();
+            assert!(near(found.temperature, expected.temperature), "{found:?} {expected:?}");
+            let mut pairs = found.thresholds.iter().zip(&expected.thresholds);
+            assert!(pairs.all(|(&a, &b)| near(a, b)), "{found:?} {expected:?}");
+        }
+    }
+}
