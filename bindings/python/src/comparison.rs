@@ -48,6 +48,24 @@ enum Data<'py> {
 type Part<'py> = (Vec<Layer>, PyReadonlyArray1<'py, u32>);
 
 impl Data<'_> {
+    /// The same, free of the interpreter.
+    fn detach(self) -> Source {
+        match self {
+            Self::File(path) => Source::File(path),
+            Self::Arrays(train, test, names) => {
+                let part = |(layers, codes): Part<'_>| (layers, Labels::new(&codes, names.clone()));
+                Source::Arrays(part(train), part(test))
+            }
+        }
+    }
+}
+
+enum Source {
+    File(PathBuf),
+    Arrays((Vec<Layer>, Labels), (Vec<Layer>, Labels)),
+}
+
+impl Source {
     fn split(self, holdout: f64, seed: u64) -> Outcome<(Split, Provenance)> {
         match self {
             Self::File(path) => {
@@ -55,11 +73,9 @@ impl Data<'_> {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 Ok((split, Provenance { features: name, split: origin.to_string() }))
             }
-            Self::Arrays(train, test, names) => {
-                let part = |(layers, codes): Part<'_>| {
-                    let labels = Labels::new(&codes, names.clone());
-                    features(&layers, Some(labels), true)
-                };
+            Self::Arrays(train, test) => {
+                let part =
+                    |(layers, labels): (Vec<Layer>, Labels)| features(&layers, Some(labels), true);
                 let split = Split { train: part(train)?, test: part(test)? };
                 let text = "training and test arrays".to_owned();
                 Ok((split, Provenance { features: "arrays".to_owned(), split: text }))
@@ -99,6 +115,7 @@ impl Comparison {
     #[pyo3(signature = (data, protocol, order, variants, peers, settings, holdout, ranpac_dim))]
     #[allow(clippy::too_many_arguments, reason = "called from one place, by name")]
     fn new(
+        py: Python<'_>,
         data: Data<'_>,
         protocol: Option<&str>,
         order: &str,
@@ -111,7 +128,8 @@ impl Comparison {
         let options = options(settings)?;
         let methods =
             Method::named(variants.iter().map(String::as_str), peers.iter().map(String::as_str))?;
-        let (split, provenance) = data.split(holdout, options.settings.seed)?;
+        let (source, seed) = (data.detach(), options.settings.seed);
+        let (split, provenance) = detached(py, None, || source.split(holdout, seed))?;
         let (methods, _) = suitable(methods, &split)?;
         if methods.is_empty() {
             return Err(Failure::value("no method to run: name variants or peers"));
@@ -128,7 +146,7 @@ impl Comparison {
             ranpac_dim: ranpac_dim.unwrap_or(defaults.ranpac_dim),
             ..defaults
         };
-        let stream = Stream::new(&split, protocol, &order)?;
+        let stream = detached(py, None, || Ok(Stream::new(&split, protocol, &order)?))?;
         let state = State {
             phases: stream.protocol().phases().collect(),
             record: begin(&stream, &order, &provenance, &options, &peers),
@@ -172,7 +190,8 @@ type Arrays<'py> = (Vec<Bound<'py, PyArray3<f32>>>, Option<Bound<'py, PyArray1<u
 /// Reads a features file: sets by name (train, test or all), layers, views and class names.
 #[pyfunction]
 pub(crate) fn read_features(py: Python<'_>, path: PathBuf) -> Outcome<Bound<'_, PyDict>> {
-    let FeatureFile { train, test, all, .. } = py.detach(|| read(&path, &reading(0)))?;
+    let found = detached(py, None, || Ok(read(&path, &reading(0))?))?;
+    let FeatureFile { train, test, all, .. } = found;
     let sets = [("train", train), ("test", test), ("all", all)];
     let first = sets.iter().find_map(|(_, set)| set.as_ref()).ok_or_else(|| empty(&path))?;
     let out = PyDict::new(py);

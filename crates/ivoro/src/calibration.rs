@@ -10,8 +10,11 @@ use crate::matrix::Matrix;
 /// Share of own samples that may be rejected: the levels thresholds are kept for, in per mille.
 pub const LEVELS: [u32; 12] = [1, 2, 5, 10, 20, 30, 50, 70, 100, 150, 200, 300];
 
-/// Distances that the temperature is fitted on; a few samples of each class tell as much as many.
-const DISTANCES: usize = 1 << 20;
+/// Exponents from here on add less to a sum of probabilities than its last bit.
+const NEGLIGIBLE: f64 = 40.0;
+/// Most steps towards the temperature, and the relative change that ends them.
+const STEPS: usize = 60;
+const PRECISION: f64 = 1e-9;
 
 /// What was fitted on held-out samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,13 +28,15 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Fits on held-out samples: their distances, labels (columns), and strangeness.
+    /// Fits on held-out samples: the strangeness of all, distances and labels (columns) of some.
     pub fn fit(distances: &Matrix, labels: &[u32], strangeness: &[f64]) -> Self {
-        let thresholds = LEVELS.iter().map(|&level| quantile(strangeness, f64::from(level) / 1e3));
+        let mut sorted = strangeness.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let thresholds = LEVELS.iter().map(|&level| quantile(&sorted, f64::from(level) / 1e3));
         Self {
             temperature: fit_temperature(distances, labels),
             thresholds: thresholds.collect(),
-            samples: labels.len(),
+            samples: strangeness.len(),
         }
     }
 
@@ -78,9 +83,7 @@ pub fn softmin(distances: &[f32], temperature: f64) -> Vec<f64> {
 }
 
 /// The (1 − share) quantile: so large a share of the values lies above.
-fn quantile(values: &[f64], share: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
+fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::INFINITY };
     let place = (1.0 - share).clamp(0.0, 1.0) * last as f64;
     let (low, part) = (place.floor() as usize, place.fract());
@@ -88,48 +91,70 @@ fn quantile(values: &[f64], share: f64) -> f64 {
     sorted[low] + part * (sorted[high] - sorted[low])
 }
 
-/// Mean −log p of the true class, with a little of every other class: where all held-out samples
-/// are right, probabilities still admit an error in about as many samples as were seen.
-fn log_loss(distances: &Matrix, labels: &[u32], temperature: f64) -> f64 {
+/// How the mean −log p of the true class changes with b = 1 / T: its first and second derivative,
+///
+/// ```text
+/// mean_i (d_i,y − Σ_k p_k d_k)        mean_i (Σ_k p_k d_k² − (Σ_k p_k d_k)²)
+/// ```
+///
+/// The true class counts with a little of every other one: where all held-out samples are right,
+/// probabilities still admit an error in about as many samples as were seen.
+fn slope(distances: &Matrix, labels: &[u32], inverse: f64) -> (f64, f64) {
     let rows = distances.as_slice().par_chunks(distances.cols().max(1)).zip(labels);
     let doubt = 1.0 / (labels.len() as f64 + 2.0);
-    let loss = rows.map(|(row, &label)| {
+    let slopes = rows.map(|(row, &label)| {
         let low = f64::from(row[least(row)]);
-        let sum: f64 = row.iter().map(|&d| ((low - f64::from(d)) / temperature).exp()).sum();
-        let mean = row.iter().map(|&d| f64::from(d)).sum::<f64>() / row.len() as f64;
-        let expected = (1.0 - doubt) * f64::from(row[label as usize]) + doubt * mean;
-        sum.ln() + (expected - low) / temperature
+        let (mut sum, mut first, mut second, mut total) = (0.0, 0.0, 0.0, 0.0);
+        for &distance in row {
+            let further = f64::from(distance) - low;
+            total += further;
+            let exponent = further * inverse;
+            if exponent < NEGLIGIBLE {
+                let weight = (-exponent).exp();
+                sum += weight;
+                first += weight * further;
+                second += weight * further * further;
+            }
+        }
+        let (mean, square) = (first / sum, second / sum);
+        let own = f64::from(row[label as usize]) - low;
+        let expected = (1.0 - doubt) * own + doubt * total / row.len() as f64;
+        (expected - mean, (square - mean * mean).max(0.0))
     });
     // added in order, so that the number of threads does not change the last bits
-    loss.collect::<Vec<f64>>().into_iter().sum::<f64>() / labels.len().max(1) as f64
+    let slopes: Vec<(f64, f64)> = slopes.collect();
+    let sum = slopes.iter().fold((0.0, 0.0), |sum, slope| (sum.0 + slope.0, sum.1 + slope.1));
+    let count = labels.len().max(1) as f64;
+    (sum.0 / count, sum.1 / count)
 }
 
-/// The temperature with the least log loss, by golden section on log T.
+/// The temperature with the least log loss. The loss is convex in 1 / T: Newton's method, and
+/// halving where a step would leave the bracket.
 fn fit_temperature(distances: &Matrix, labels: &[u32]) -> f64 {
-    let most = (DISTANCES / distances.cols().max(1)).max(1);
-    let step = distances.rows().div_ceil(most).max(1);
-    if step > 1 {
-        let rows: Vec<usize> = (0..distances.rows()).step_by(step).collect();
-        let labels: Vec<u32> = rows.iter().map(|&row| labels[row]).collect();
-        return fit_temperature(&distances.select(&rows), &labels);
-    }
     let spans = distances.iter_rows().map(|row| {
         let mean = row.iter().map(|&d| f64::from(d)).sum::<f64>() / row.len().max(1) as f64;
         mean - f64::from(row[least(row)])
     });
     let scale = (spans.sum::<f64>() / labels.len().max(1) as f64).max(f64::MIN_POSITIVE);
-    let ratio = (5f64.sqrt() - 1.0) / 2.0;
-    let (mut low, mut high) = (scale.ln() - 9.0, scale.ln() + 5.0);
-    let loss = |log: f64| log_loss(distances, labels, log.exp());
-    for _ in 0..40 {
-        let step = ratio * (high - low);
-        if loss(high - step) <= loss(low + step) {
-            high = low + step;
+    // bounds of log 1/T
+    let (mut low, mut high) = (-scale.ln() - 5.0, 9.0 - scale.ln());
+    let mut at = f64::midpoint(low, high);
+    for _ in 0..STEPS {
+        let (first, second) = slope(distances, labels, at.exp());
+        if first < 0.0 {
+            low = at;
         } else {
-            low = high - step;
+            high = at;
+        }
+        let newton = (at.exp() - first / second).ln();
+        let next = if newton > low && newton < high { newton } else { f64::midpoint(low, high) };
+        let step = (next - at).abs();
+        at = next;
+        if step < PRECISION {
+            break;
         }
     }
-    f64::midpoint(low, high).exp()
+    (-at).exp()
 }
 
 #[cfg(test)]
@@ -153,6 +178,18 @@ mod tests {
             .collect();
         let found = Calibration::fit(&distances, &labels, &[0.0]).temperature;
         assert!((found - 2.5).abs() < 0.25, "{found}");
+        let doubt = 1.0 / (rows as f64 + 2.0);
+        let loss = |temperature: f64| -> f64 {
+            let rows = distances.iter_rows().zip(&labels).map(|(row, &label)| {
+                let p = softmin(row, temperature);
+                let mean = p.iter().map(|p| p.ln()).sum::<f64>() / p.len() as f64;
+                -(1.0 - doubt) * p[label as usize].ln() - doubt * mean
+            });
+            rows.sum()
+        };
+        for factor in [0.5, 0.999, 1.001, 2.0] {
+            assert!(loss(found) < loss(found * factor), "{factor}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
+use crate::vectors::not_finite;
 
 /// How an image was turned before the network saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,7 +98,7 @@ impl Features {
             let what = format!("{origin}: matrices for {} layers × views", layers.len());
             return Err(Error::Size { what, expected, found: blocks.len() });
         }
-        let blocks = blocks.into_iter().map(Arc::new).collect();
+        let blocks = blocks.into_iter().map(|block| Arc::new(block.into_shared())).collect();
         let origin = origin.into();
         let features = Self { origin, layers, views, blocks, labels, classes };
         features.check()?;
@@ -116,7 +117,7 @@ impl Features {
             let (layer, view) = (index / self.views.len(), index % self.views.len());
             let dim = self.blocks[layer * self.views.len()].cols();
             self.check_shape(block, layer, dim)?;
-            if let Some(at) = block.as_slice().iter().position(|value| !value.is_finite()) {
+            if let Some(at) = not_finite(block.as_slice()) {
                 return Err(Error::NotFinite {
                     origin: self.origin.to_string(),
                     row: at / block.cols(),
@@ -200,8 +201,9 @@ impl Features {
     /// The rows named, in the order given.
     #[must_use]
     pub fn select(&self, rows: &[usize]) -> Self {
+        let blocks = self.blocks.iter().map(|block| Arc::new(block.select(rows).into_shared()));
         Self {
-            blocks: self.blocks.iter().map(|block| Arc::new(block.select(rows))).collect(),
+            blocks: blocks.collect(),
             labels: rows.iter().map(|&row| self.labels[row]).collect(),
             ..self.clone_frame()
         }

@@ -25,6 +25,7 @@ pub mod protocol;
 pub mod random;
 pub mod record;
 pub mod regression;
+mod rehearsal;
 pub mod run;
 mod softmax;
 pub mod statistics;

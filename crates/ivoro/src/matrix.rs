@@ -65,6 +65,14 @@ impl Matrix {
         Ok(Self { rows, cols, data: Vec::new(), shared: Some(numbers) })
     }
 
+    /// The same numbers, and whoever clones the matrix copies nothing.
+    pub(crate) fn into_shared(mut self) -> Self {
+        if self.shared.is_none() {
+            self.shared = Some(Arc::new(std::mem::take(&mut self.data)));
+        }
+        self
+    }
+
     fn own(rows: usize, cols: usize, data: Vec<f32>) -> Self {
         Self { rows, cols, data, shared: None }
     }
@@ -153,6 +161,9 @@ impl Matrix {
 
     /// Matrices side by side; all must have the same number of rows.
     pub fn concat_columns(parts: &[&Self]) -> Result<Self> {
+        if let [alone] = parts {
+            return Ok((*alone).clone());
+        }
         let rows = parts.first().map_or(0, |part| part.rows);
         let cols = parts.iter().map(|part| part.cols).sum();
         let mut data = Vec::with_capacity(rows * cols);

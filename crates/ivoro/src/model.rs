@@ -188,8 +188,7 @@ impl Model {
         let tuned = self.tuner.tune(variant, &defaults, &self.given, rehearsal.as_ref())?;
         let mut head = Head::new(variant, tuned.settings)?.sharing(self.tuner.probes());
         head.learn_phase(phase)?;
-        let calibrate = |rehearsal: &Rehearsal| rehearsal.calibrate(variant, head.settings());
-        let fitted = rehearsal.as_ref().map(calibrate).transpose()?;
+        let fitted = rehearsal.as_ref().map(|it| it.calibrate(&head)).transpose()?;
         self.calibration = fitted.filter(Calibration::is_finite);
         self.choices = tuned.choices;
         self.head = head;

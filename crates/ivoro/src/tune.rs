@@ -1,29 +1,20 @@
 //! Choosing settings on the base phase: no later phase and no test sample is looked at, unless the
 //! caller asks for [`Tuner::on_test`].
 //!
-//! A fifth of every base class's samples is held out. The base classes play the whole protocol
-//! again in small – half of them first, the rest in up to five phases – on the other four fifths,
-//! and each candidate is scored by its accuracy on what was held out. Each setting is chosen on the
-//! simplest variant in which it acts, one after another, and kept for all variants of the run.
+//! Each candidate is scored by the accuracy of a rehearsal. Each setting is chosen on the simplest
+//! variant in which it acts, one after another, and kept for all variants of the run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
-use crate::calibration::Calibration;
 use crate::error::Result;
-use crate::features::Features;
-use crate::head::{Head, ProbeSpace, ProbeViews, Settings, Variant, Views};
+use crate::head::{ProbeSpace, ProbeViews, Settings, Variant, Views};
 use crate::probes::Probes;
-use crate::protocol::Protocol;
-use crate::random;
+use crate::rehearsal::LIFT;
+pub use crate::rehearsal::Rehearsal;
 use crate::run::Stream;
-
-/// Samples of a class that tuning looks at.
-const SAMPLES: usize = 150;
-/// Lifted dimension used while tuning.
-const LIFT: usize = 2000;
 
 /// Settings given by the caller; what is `None` is chosen on the base phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,84 +59,6 @@ pub struct Tuned {
     pub settings: Settings,
     /// How each was chosen.
     pub choices: Vec<Choice>,
-}
-
-/// The base phase, split for choosing.
-#[derive(Debug)]
-pub struct Rehearsal {
-    phases: Vec<Features>,
-    held: Features,
-}
-
-impl Rehearsal {
-    /// Splits the base phase; `None` where it is too small: fewer than two classes, or a class of
-    /// fewer than five samples.
-    pub fn of(base: &Features, seed: u64) -> Option<Self> {
-        let mut rows: Vec<Vec<usize>> = vec![Vec::new(); base.classes().len()];
-        for row in random::permutation(seed, base.len()) {
-            rows[base.labels()[row] as usize].push(row);
-        }
-        rows.retain(|rows| !rows.is_empty());
-        if rows.len() < 2 || rows.iter().any(|rows| rows.len() < 5) {
-            return None;
-        }
-        rows.iter_mut().for_each(|rows| rows.truncate(SAMPLES));
-        let held_of = |rows: &[usize]| rows.len() / 5;
-        let held: Vec<usize> = rows.iter().flat_map(|r| r[..held_of(r)].to_vec()).collect();
-        // classes of one data set arrive in a meaningful order more often than not
-        let order = random::permutation(seed.wrapping_add(1), rows.len());
-        let protocol = Protocol::default_for(rows.len()).ok()?;
-        let phases = protocol.phases().map(|classes| {
-            let members = classes.flat_map(|class| {
-                let rows = &rows[order[class]];
-                rows[held_of(rows)..].to_vec()
-            });
-            base.select(&members.collect::<Vec<_>>())
-        });
-        Some(Self { phases: phases.collect(), held: base.select(&held) })
-    }
-
-    /// No rehearsal but the performance itself: all phases, judged on the test samples.
-    fn of_tests(stream: &Stream) -> Self {
-        let phases = stream.protocol().phases().map(|classes| stream.train(&classes)).collect();
-        Self { phases, held: stream.test().clone() }
-    }
-
-    /// Learns the phases with these settings.
-    fn learn(&self, variant: Variant, settings: &Settings) -> Result<Head> {
-        let mut head = Head::new(variant, settings.clone())?;
-        self.phases.iter().try_for_each(|phase| head.learn_phase(phase))?;
-        Ok(head)
-    }
-
-    /// Held-out accuracy in percent after the last phase; 0 where the settings can't be learned.
-    fn score(&self, variant: Variant, settings: &Settings) -> Result<f64> {
-        let Ok(head) = self.learn(variant, settings) else { return Ok(0.0) };
-        let labels = self.labels(&head);
-        let predicted = head.predict(&self.held)?;
-        let right = predicted.iter().zip(&labels).filter(|(a, b)| a == b).count();
-        Ok(100.0 * right as f64 / labels.len().max(1) as f64)
-    }
-
-    /// Labels of the held-out samples as positions in the head.
-    fn labels(&self, head: &Head) -> Vec<u32> {
-        let names = self.held.classes();
-        let place = |label: &u32| {
-            let name = &names[*label as usize];
-            head.known().iter().position(|class| class.name == *name).unwrap_or(0) as u32
-        };
-        let places: Vec<u32> = (0..names.len() as u32).map(|label| place(&label)).collect();
-        self.held.labels().iter().map(|&label| places[label as usize]).collect()
-    }
-
-    /// Temperature and thresholds of a variant with its final settings.
-    pub fn calibrate(&self, variant: Variant, settings: &Settings) -> Result<Calibration> {
-        let mut settings = settings.clone();
-        settings.lift = settings.lift.min(LIFT);
-        let head = self.learn(variant, &settings)?;
-        let answers = head.ask(&self.held, true)?;
-        Ok(Calibration::fit(&answers.distances, &self.labels(&head), &answers.strangeness))
-    }
 }
 
 /// Chooses settings and remembers choices, so that variants of one run share them.

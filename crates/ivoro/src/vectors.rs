@@ -1,6 +1,13 @@
 //! Loops compiled for the widest vectors that the machine has.
 
 use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+/// Numbers that one task looks at: 256 KB.
+const CHUNK: usize = 1 << 16;
+
+/// The bits of infinity; those of NaN without its sign are more.
+const INFINITE: u32 = 0x7F80_0000;
 
 /// Runs work with the widest vectors that the machine has. The work, and what it calls, must be
 /// `#[inline(always)]`.
@@ -22,5 +29,52 @@ impl<R, F: FnMut() -> R> WithSimd for Work<F> {
     #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
     fn with_simd<S: Simd>(mut self, _: S) -> R {
         (self.0)()
+    }
+}
+
+/// The largest magnitude. Magnitudes are ordered as their bits are, and those the compiler may
+/// compare side by side.
+pub(crate) fn largest_magnitude(numbers: &[f32]) -> f32 {
+    let largest = numbers.par_chunks(CHUNK).map(largest_bits).max();
+    f32::from_bits(largest.unwrap_or(0))
+}
+
+/// The place of the first number that is infinite or none at all.
+pub(crate) fn not_finite(numbers: &[f32]) -> Option<usize> {
+    let chunk = numbers.par_chunks(CHUNK).position_first(|part| largest_bits(part) >= INFINITE)?;
+    let first = chunk * CHUNK;
+    numbers[first..].iter().position(|value| !value.is_finite()).map(|at| first + at)
+}
+
+fn largest_bits(numbers: &[f32]) -> u32 {
+    vectorised(
+        #[inline(always)]
+        || numbers.iter().fold(0, |largest, value| value.abs().to_bits().max(largest)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bad_number_is_found_wherever_it_is() {
+        let mut numbers = vec![1.5f32; 3 * CHUNK + 17];
+        assert_eq!(not_finite(&numbers), None);
+        for at in [numbers.len() - 1, 2 * CHUNK, CHUNK - 1, 0] {
+            numbers[at] = if at % 2 == 0 { f32::NAN } else { f32::NEG_INFINITY };
+            assert_eq!(not_finite(&numbers), Some(at));
+        }
+        assert_eq!(not_finite(&[]), None);
+    }
+
+    #[test]
+    fn the_largest_magnitude_has_either_sign() {
+        let mut numbers: Vec<f32> = (0..=u16::MAX).map(|at| f32::from(at) / 7.0).collect();
+        assert_eq!(largest_magnitude(&numbers), f32::from(u16::MAX) / 7.0);
+        numbers[60_001] = -1e30;
+        assert_eq!(largest_magnitude(&numbers), 1e30);
+        assert_eq!(largest_magnitude(&[]), 0.0);
+        assert_eq!(largest_magnitude(&[-0.0, 1e-45]), 1e-45);
     }
 }

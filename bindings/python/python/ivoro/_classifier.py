@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 
 from ._arrays import KINDS, codes_of, foreign, is_layers, layers_of
 from ._ivoro import Model
-from ._labels import alike, encoded, labels_of, text_of
+from ._labels import alike, encoded, labels_of, text_of, texts_of
 
 #: Settings of a model file and the parameters that stand for them, where the names differ.
 _TRANSFORM = {"lambda": "exponent", "scale": "scale", "shift": "shift"}
@@ -569,24 +569,29 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
             options = {"dtype": KINDS, "ensure_all_finite": False, "reset": reset}
             array, labels = validate_data(self, foreign(X), y, **options)
             arrays = [array]
-        check_classification_targets(labels)
+        # whole numbers and text are labels of classes; others must be looked at one by one
+        if labels.dtype.kind not in "iuU":
+            check_classification_targets(labels)
         return arrays, labels
 
     def _teach(
         self, model: Model, arrays: list[NDArray[Any]], y: NDArray[Any], known: NDArray[Any]
     ) -> IVoroClassifier:
         labels, codes = encoded(y)
-        model.teach(arrays, codes, [text_of(label) for label in labels], self.threads)
+        model.teach(arrays, codes, texts_of(labels), self.threads)
         self.model_ = model
-        self._settle(np.concatenate([known, labels]) if len(known) else labels)
+        if not len(known):
+            self._settle(labels)
+        elif not np.isin(labels, known).all():
+            self._settle(np.concatenate([known, labels]))
         return self
 
     def _settle(self, labels: NDArray[Any]) -> None:
         """Sorts those of the labels that the model knows."""
         places = {name: at for at, name in enumerate(self.model_.classes)}
-        known = np.array([text_of(label) in places for label in labels], dtype=bool)
+        known = np.array([name in places for name in texts_of(labels)], dtype=bool)
         self.classes_ = np.unique(labels[known])
-        self._order = np.array([places[text_of(label)] for label in self.classes_], dtype=np.intp)
+        self._order = np.array([places[name] for name in texts_of(self.classes_)], dtype=np.intp)
 
     def _queries(self, X: Any) -> list[NDArray[Any]]:
         check_is_fitted(self)

@@ -9,11 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+#: Whole numbers are counted rather than sorted where they are at most this many times as far apart
+#: as there are labels, and no further from zero than this.
+SPARSE, FAR = 4, 2**62
 
 
 def text_of(label: Any) -> str:
     """The class name of a label."""
     return str(label.item() if isinstance(label, np.generic) else label)
+
+
+def texts_of(labels: NDArray[Any]) -> list[str]:
+    """The class names of labels."""
+    return [text_of(label) for label in labels.tolist()]
 
 
 def labels_of(names: list[str]) -> NDArray[Any]:
@@ -52,5 +60,19 @@ def alike(labels: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
 
 def encoded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """The distinct labels, sorted, and the place of each label among them."""
+    if y.dtype.kind in "iu" and len(y):
+        low, high = int(y.min()), int(y.max())
+        if high - low <= SPARSE * len(y) and -FAR <= low and high <= FAR:
+            return counted(y, low, high)
     labels, codes = np.unique(y, return_inverse=True)
     return labels, codes.astype(np.uint32)
+
+
+def counted(y: NDArray[Any], low: int, high: int) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """The same for whole numbers that lie close together, without sorting them."""
+    shifted = np.subtract(y, low, dtype=np.int64)
+    present = np.zeros(high - low + 1, dtype=bool)
+    present[shifted] = True
+    places = np.cumsum(present, dtype=np.uint32) - np.uint32(1)
+    labels = (np.flatnonzero(present) + low).astype(y.dtype)
+    return labels, places[shifted]

@@ -32,6 +32,18 @@ impl Head {
     /// probes of D and displacements of R stay those of their phase, since they can't be refitted
     /// without its samples. Returns the number of samples per class updated.
     pub fn update(&mut self, samples: &Features) -> Result<Vec<(String, usize)>> {
+        let (changed, report) = self.combined(samples, 1)?;
+        *self = changed;
+        Ok(report)
+    }
+
+    /// The head that never saw these samples, which it must have learned; probes stay as they are.
+    pub(crate) fn without(&self, samples: &Features) -> Result<Self> {
+        Ok(self.combined(samples, -1)?.0)
+    }
+
+    /// The head with samples of known classes added (1) or taken away (−1), and how many those are.
+    fn combined(&self, samples: &Features, sign: i64) -> Result<(Self, Vec<(String, usize)>)> {
         let batch = Batch::of(samples)?;
         let known = self.places();
         let places = batch.names.iter().map(|name| {
@@ -47,15 +59,14 @@ impl Head {
         let mut changed = self.clone();
         for (&place, new) in places.iter().zip(&statistics) {
             let class = &mut changed.classes[place];
-            class.statistics.combine(new, 1, &class.name)?;
+            class.statistics.combine(new, sign, &class.name)?;
         }
         if let Some(pooled) = pooled {
-            changed.combine_pooled(&pooled, 1)?;
+            changed.combine_pooled(&pooled, sign)?;
         }
         let counts = statistics.iter().map(|new| new.count as usize);
         let report = batch.names.into_iter().zip(counts).collect();
-        *self = changed;
-        Ok(report)
+        Ok((changed, report))
     }
 
     /// Forgets a class: afterwards the head is, bit for bit, the one that never saw it.

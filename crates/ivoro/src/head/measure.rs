@@ -1,7 +1,7 @@
 use crate::error::Result;
 use crate::features::Features;
 use crate::head::cells::{Cells, PairDistances, least};
-use crate::head::points::Stage;
+use crate::head::points::{Points, Stage};
 use crate::head::{Head, views};
 use crate::matrix::Matrix;
 
@@ -48,11 +48,15 @@ impl Head {
             let distances = self.measure(queries, false)?;
             return Ok(distances.iter_rows().map(|row| least(row) as u32).collect());
         }
+        let nearest = |points: &Points| cells.cross[0].diagram().nearest(points.block(0, 0));
+        if self.variant.takes_features_as_they_are() {
+            let nearest = nearest(&self.points(queries, Stage::Full)?)?;
+            return Ok(nearest.iter().map(|nearest| nearest.cell).collect());
+        }
         let mut out = Vec::with_capacity(queries.len());
         let rows: Vec<usize> = (0..queries.len()).collect();
         for rows in rows.chunks(4 * BATCH) {
-            let points = self.points(&queries.select(rows), Stage::Full)?;
-            let nearest = cells.cross[0].diagram().nearest(points.block(0, 0))?;
+            let nearest = nearest(&self.points(&queries.select(rows), Stage::Full)?)?;
             out.extend(nearest.iter().map(|nearest| nearest.cell));
         }
         Ok(out)

@@ -187,12 +187,17 @@ impl Head {
         phase.unwrap_or(self.cliques.len())
     }
 
+    /// Whether all that is kept are sums, so that samples can be taken away again.
+    pub(crate) fn is_additive(&self) -> bool {
+        !self.variant.divide && !self.variant.residual
+    }
+
     fn position(&self, name: &str) -> Option<usize> {
         self.classes.iter().position(|class| class.name == name)
     }
 
     /// The place of every class: one look-up each where many are sought.
-    fn places(&self) -> HashMap<&str, usize> {
+    pub(crate) fn places(&self) -> HashMap<&str, usize> {
         let names = self.classes.iter().map(|class| class.name.as_str());
         names.enumerate().map(|(at, name)| (name, at)).collect()
     }

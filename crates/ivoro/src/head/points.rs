@@ -41,6 +41,12 @@ pub(crate) enum Stage {
 }
 
 impl Variant {
+    /// Whether points are the rows of one layer and view, so that none has to be copied.
+    pub(super) fn takes_features_as_they_are(self) -> bool {
+        let changed = self.normalise || self.lift || self.flip;
+        !changed && !self.layered && !self.rotates()
+    }
+
     /// Whether the features have the layers and views that the variant needs; the error says what
     /// is missing.
     pub fn check_features(self, features: &Features) -> Result<()> {

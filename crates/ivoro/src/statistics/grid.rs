@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::matrix::Matrix;
+use crate::vectors::largest_magnitude;
 
 /// Bits below the range kept of each value in sums.
 const SUM_BITS: i32 = 40;
@@ -21,7 +22,7 @@ impl Grid {
     /// The grid for values like these: at least four times the largest magnitude, and a power
     /// of 16 so that sites with similar data choose the same one.
     pub fn covering(block: &Matrix) -> Self {
-        let max = block.as_slice().iter().fold(0f32, |max, value| max.max(value.abs()));
+        let max = largest_magnitude(block.as_slice());
         if max == 0.0 {
             return Self { exponent: 0 };
         }
