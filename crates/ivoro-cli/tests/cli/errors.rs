@@ -29,7 +29,7 @@ fn a_wrong_variant_teaches_the_grammar() {
     ");
     let message = place.ivoro("learn m.ivoro data.features --variant iVoro-K").bad(2);
     assert!(message.contains("iVoro[3][-[N][F][K][W][D][R][AC|AI][L]]"), "{message}");
-    insta::assert_snapshot!(refused(&place, "run data.features --variants none"), @"error: no method to run: name variants or peers");
+    insta::assert_snapshot!(refused(&place, "run data.features --variants none"), @"error: no method to run: name variants, peers or baselines");
 }
 
 #[test]
