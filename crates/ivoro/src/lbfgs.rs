@@ -2,19 +2,23 @@
 //!
 //! The direction is −H·∇f, H being the inverse Hessian estimated from the last [`MEMORY`] steps
 //! s and gradient changes y by the two-loop recursion (Nocedal 1980). The step length t is found by
-//! bisection and doubling until both weak Wolfe conditions hold,
+//! secants of the slope until the Wolfe conditions hold,
 //!
 //! ```text
-//! f(x + t·d) ≤ f(x) + 10⁻⁴ · t · ∇f·d        and        ∇f(x + t·d)·d ≥ 0.9 · ∇f·d,
+//! f(x + t·d) ≤ f(x) + 10⁻⁴ · t · ∇f·d        and        ∇f(x + t·d)·d ÷ ∇f·d in a range,
 //! ```
 //!
-//! the second of which makes s·y positive, so that H stays positive definite. Everything runs in
-//! a fixed order: equal inputs give equal results.
+//! the second of which makes s·y positive, so that H stays positive definite. The range is narrow
+//! where looking along a line is cheap and wide where it costs as much as a step, see
+//! [`Landscape`]. Everything runs in a fixed order: equal inputs give equal results.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+
+use crate::vectors::vectorised;
 
 /// Steps remembered.
-pub const MEMORY: usize = 10;
+pub const MEMORY: usize = 20;
 
 /// Trials of one line search before the function is taken to be flat to working precision.
 const TRIALS: usize = 25;
@@ -22,8 +26,13 @@ const TRIALS: usize = 25;
 /// Relative differences of losses below this are not trusted: parameters are single precision.
 const RESOLUTION: f64 = 1e-8;
 
+/// A line search moves at least this share of its bracket away from either end, and at most this
+/// factor beyond the longest step tried.
+const MARGIN: f64 = 0.1;
+const FURTHEST: f64 = 10.0;
+
 /// Partial sums of a product.
-const LANES: usize = 8;
+const LANES: usize = 16;
 
 /// Where a minimisation ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +43,65 @@ pub struct Outcome {
     pub loss: f64,
     /// Steps taken.
     pub iterations: usize,
-    /// Calls of the function.
+    /// Points at which the function was looked at.
     pub evaluations: usize,
+}
+
+/// A function to minimise, asked in the order of a descent: enter, then face a direction, look at
+/// some lengths along it and step to one of them.
+pub(crate) trait Landscape {
+    /// The slope after a step must be within this range, in parts of the slope before it.
+    const SLOPES: RangeInclusive<f64>;
+
+    /// The loss at a point; writes the gradient.
+    fn enter(&mut self, x: &[f32], gradient: &mut [f32]) -> f64;
+
+    /// Prepares to look from a point along a direction.
+    fn face(&mut self, x: &[f32], direction: &[f64]);
+
+    /// Loss and slope at so many lengths of the direction.
+    fn look(&mut self, length: f64) -> (f64, f64);
+
+    /// Goes to the `x` that is so many lengths away; writes the gradient there.
+    fn step(&mut self, length: f64, x: &[f32], gradient: &mut [f32]);
+}
+
+/// A function known by its values and gradients alone: a look costs as much as a step.
+struct Plain<F> {
+    evaluate: F,
+    from: Vec<f32>,
+    direction: Vec<f64>,
+    /// The length last looked at and the gradient there.
+    seen: (f64, Vec<f32>),
+}
+
+impl<F: FnMut(&[f32], &mut [f32]) -> f64> Landscape for Plain<F> {
+    const SLOPES: RangeInclusive<f64> = f64::NEG_INFINITY..=0.9;
+
+    fn enter(&mut self, x: &[f32], gradient: &mut [f32]) -> f64 {
+        self.seen.1.resize(x.len(), 0.0);
+        (self.evaluate)(x, gradient)
+    }
+
+    fn face(&mut self, x: &[f32], direction: &[f64]) {
+        self.from = x.to_vec();
+        self.direction = direction.to_vec();
+    }
+
+    fn look(&mut self, length: f64) -> (f64, f64) {
+        let x = moved(&self.from, &self.direction, length);
+        self.seen.0 = length;
+        let loss = (self.evaluate)(&x, &mut self.seen.1);
+        (loss, dot(&self.seen.1, &self.direction))
+    }
+
+    fn step(&mut self, length: f64, x: &[f32], gradient: &mut [f32]) {
+        if self.seen.0.to_bits() == length.to_bits() {
+            gradient.copy_from_slice(&self.seen.1);
+        } else {
+            (self.evaluate)(x, gradient);
+        }
+    }
 }
 
 struct Point {
@@ -59,56 +125,96 @@ pub fn minimise(
     tolerance: f64,
     evaluate: impl FnMut(&[f32], &mut [f32]) -> f64,
 ) -> Outcome {
-    let mut search = Search { evaluate, evaluations: 0 };
-    let mut at = search.point(x);
+    let (from, direction, seen) = (Vec::new(), Vec::new(), (f64::NAN, Vec::new()));
+    descend(&mut Plain { evaluate, from, direction, seen }, x, iterations, tolerance)
+}
+
+/// The same for any landscape.
+pub(crate) fn descend(
+    landscape: &mut impl Landscape,
+    x: Vec<f32>,
+    iterations: usize,
+    tolerance: f64,
+) -> Outcome {
+    let mut gradient = vec![0.0; x.len()];
+    let loss = landscape.enter(&x, &mut gradient);
+    let mut at = Point { x, gradient, loss };
     let mut steps = VecDeque::with_capacity(MEMORY);
-    let mut taken = 0;
+    let (mut taken, mut evaluations) = (0, 1);
     while taken < iterations && largest(&at.gradient) > tolerance {
         let direction = direction(&steps, &at.gradient);
         // nothing is known of the scale before the first step
         let first = if steps.is_empty() { 1.0 / norm(&at.gradient).max(1.0) } else { 1.0 };
-        let Some(next) = search.along(&at, &direction, first) else { break };
+        landscape.face(&at.x, &direction);
+        let found = search(landscape, &at, &direction, first, &mut evaluations);
+        let Some((length, loss)) = found else { break };
+        let x = moved(&at.x, &direction, length);
+        let mut gradient = vec![0.0; x.len()];
+        landscape.step(length, &x, &mut gradient);
+        let next = Point { x, gradient, loss };
         remember(&mut steps, &at, &next);
         at = next;
         taken += 1;
     }
-    Outcome { x: at.x, loss: at.loss, iterations: taken, evaluations: search.evaluations }
+    Outcome { x: at.x, loss: at.loss, iterations: taken, evaluations }
 }
 
-struct Search<F> {
-    evaluate: F,
-    evaluations: usize,
-}
-
-impl<F: FnMut(&[f32], &mut [f32]) -> f64> Search<F> {
-    fn point(&mut self, x: Vec<f32>) -> Point {
-        let mut gradient = vec![0.0; x.len()];
-        let loss = (self.evaluate)(&x, &mut gradient);
-        self.evaluations += 1;
-        Point { x, gradient, loss }
-    }
-
-    /// A point along the direction at which the weak Wolfe conditions hold, or failing that the
-    /// last one that decreases enough.
-    fn along(&mut self, from: &Point, direction: &[f64], first: f64) -> Option<Point> {
-        let slope = dot(&from.gradient, direction);
-        let (mut low, mut high, mut length) = (0.0, f64::INFINITY, first);
-        let mut best = None;
-        for _ in 0..TRIALS {
-            let point = self.point(moved(&from.x, direction, length));
-            let new_slope = dot(&point.gradient, direction);
-            if decreases(from.loss, point.loss, length * slope, new_slope / slope) {
-                low = length;
-                if new_slope >= 0.9 * slope {
-                    return Some(point);
-                }
-                best = Some(point);
-            } else {
-                high = length;
+/// A length at which the Wolfe conditions hold, or failing that the last one tried that decreases
+/// enough, and the loss there.
+fn search<L: Landscape>(
+    landscape: &mut L,
+    from: &Point,
+    direction: &[f64],
+    first: f64,
+    evaluations: &mut usize,
+) -> Option<(f64, f64)> {
+    let slope = dot(&from.gradient, direction);
+    let mut low = (0.0, slope);
+    let mut high: Option<(f64, f64)> = None;
+    let (mut length, mut best) = (first, None);
+    for _ in 0..TRIALS {
+        let (loss, new_slope) = landscape.look(length);
+        *evaluations += 1;
+        let ratio = new_slope / slope;
+        let mut beyond = None;
+        if decreases(from.loss, loss, length * slope, ratio) {
+            best = Some((length, loss));
+            if L::SLOPES.contains(&ratio) {
+                break;
             }
-            length = if high.is_finite() { f64::midpoint(low, high) } else { 2.0 * low };
+            if ratio > 0.0 {
+                beyond = Some(secant(low, (length, new_slope)));
+                low = (length, new_slope);
+            } else {
+                high = Some((length, new_slope));
+            }
+        } else {
+            high = Some((length, new_slope));
         }
-        best
+        length = match high {
+            Some(high) => between(low, high),
+            // not a number or negative where the slope grows: as far as allowed
+            None => beyond
+                .filter(|&to| to > 0.0)
+                .unwrap_or(f64::INFINITY)
+                .clamp(2.0 * low.0, FURTHEST * low.0),
+        };
+    }
+    best
+}
+
+/// Where the slope vanishes if it is linear.
+fn secant(a: (f64, f64), b: (f64, f64)) -> f64 {
+    a.0 - a.1 * (b.0 - a.0) / (b.1 - a.1)
+}
+
+/// The next length to try within a bracket: the zero of the slope if it lies in between.
+fn between(low: (f64, f64), high: (f64, f64)) -> f64 {
+    let (width, zero) = (high.0 - low.0, secant(low, high));
+    if high.1 > 0.0 && zero.is_finite() {
+        zero.clamp(low.0 + MARGIN * width, high.0 - MARGIN * width)
+    } else {
+        f64::midpoint(low.0, high.0)
     }
 }
 
@@ -157,24 +263,33 @@ fn direction(steps: &VecDeque<Step>, gradient: &[f32]) -> Vec<f64> {
     out
 }
 
-fn moved(x: &[f32], direction: &[f64], length: f64) -> Vec<f32> {
+/// The point so many lengths of the direction away.
+pub(crate) fn moved(x: &[f32], direction: &[f64], length: f64) -> Vec<f32> {
     x.iter().zip(direction).map(|(&x, d)| (f64::from(x) + length * d) as f32).collect()
 }
 
 fn add(out: &mut [f64], vector: &[f32], weight: f64) {
-    out.iter_mut().zip(vector).for_each(|(out, &value)| *out += weight * f64::from(value));
+    vectorised(
+        #[inline(always)]
+        || out.iter_mut().zip(vector).for_each(|(out, &value)| *out += weight * f64::from(value)),
+    );
 }
 
 /// Partial sums side by side: one alone would wait for every addition.
-fn dot<T: Copy + Into<f64>>(a: &[f32], b: &[T]) -> f64 {
+pub(crate) fn dot<T: Copy + Into<f64>>(a: &[f32], b: &[T]) -> f64 {
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (b, b_rest) = b.as_chunks::<LANES>();
     let mut sums = [0f64; LANES];
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..LANES {
-            sums[lane] += f64::from(a[lane]) * b[lane].into();
-        }
-    }
+    vectorised(
+        #[inline(always)]
+        || {
+            for (a, b) in a.iter().zip(b) {
+                for lane in 0..LANES {
+                    sums[lane] += f64::from(a[lane]) * b[lane].into();
+                }
+            }
+        },
+    );
     let rest: f64 = a_rest.iter().zip(b_rest).map(|(&a, &b)| f64::from(a) * b.into()).sum();
     sums.iter().sum::<f64>() + rest
 }

@@ -20,6 +20,11 @@ use crate::lbfgs;
 use crate::matrix::Matrix;
 use crate::random;
 use crate::softmax::{add_row_sums, residues};
+use crate::vectors::vectorised;
+
+mod line;
+
+use line::Lines;
 
 /// Rows taken at a time: they are read from memory for the logits and are still in the cache for
 /// the gradient.
@@ -28,6 +33,8 @@ const BLOCK: usize = 96;
 const GROUPS: usize = 16;
 /// Rows of a partial gradient, at least.
 const GROUP: usize = 64;
+/// Rows of a block are a multiple of this, the widest vector.
+const ALIGNED: usize = 16;
 /// Mini-batch and learning rate of the stochastic optimiser.
 const BATCH: usize = 64;
 const RATE: f64 = 1e-3;
@@ -39,6 +46,16 @@ pub enum Penalty {
     Decay(f64),
     /// β · ‖W − 2c‖².
     Residual(f64),
+}
+
+impl Penalty {
+    /// What the sum of squares is multiplied by.
+    fn factor(self) -> f64 {
+        match self {
+            Self::Decay(decay) => 0.5 * decay,
+            Self::Residual(beta) => beta,
+        }
+    }
 }
 
 /// How to fit.
@@ -109,18 +126,38 @@ impl<'a> Objective<'a> {
         rows: &[f32],
         labels: &[u32],
     ) -> f64 {
-        let dim = self.points.cols();
+        let mut logits = vec![0f32; labels.len() * self.classes];
+        self.pass(weight, gradient, (rows, labels), (&mut logits, None))
+    }
+
+    /// Value at W and its gradient in one pass over the rows. The logits W_k·z are written, or
+    /// moved to where they are at W by so much of a `shift`. They stand block by block, in each
+    /// one row a class.
+    fn pass(
+        &self,
+        weight: &[f32],
+        gradient: &mut [f32],
+        (rows, labels): (&[f32], &[u32]),
+        (logits, shift): (&mut [f32], Option<(f32, &[f32])>),
+    ) -> f64 {
+        let (dim, classes) = (self.points.cols(), self.classes);
         let tied: Vec<f32> =
             weight.chunks_exact(dim).map(|w| -0.25 * crate::diagram::squared_length(w)).collect();
-        let group = labels.len().div_ceil(GROUPS).max(GROUP);
+        let blocks = Blocks::of(labels.len());
         let partial: Vec<Partial> = rows
-            .par_chunks(group * dim)
-            .zip(labels.par_chunks(group))
-            .map(|(rows, labels)| self.partial(weight, &tied, rows, labels))
+            .par_chunks(blocks.group * dim)
+            .zip(labels.par_chunks(blocks.group))
+            .zip(logits.par_chunks_mut(blocks.group * classes))
+            .enumerate()
+            .map(|(group, ((rows, labels), logits))| {
+                let first = group * blocks.group * classes;
+                let shift = shift.map(|(length, all)| (length, &all[first..first + logits.len()]));
+                self.partial(weight, &tied, (rows, labels), (logits, shift), blocks.rows)
+            })
             .collect();
         gradient.fill(0.0);
         let mut loss = 0.0;
-        let mut residues = vec![0f64; self.classes];
+        let mut residues = vec![0f64; classes];
         for part in &partial {
             loss += part.loss;
             gradient.iter_mut().zip(&part.gradient).for_each(|(sum, part)| *sum += part);
@@ -138,9 +175,10 @@ impl<'a> Objective<'a> {
     }
 
     fn penalise(&self, weight: &[f32], gradient: &mut [f32]) -> f64 {
-        let (factor, origin) = match self.penalty {
-            Penalty::Decay(decay) => (0.5 * decay, None),
-            Penalty::Residual(beta) => (beta, Some(&self.start)),
+        let factor = self.penalty.factor();
+        let origin = match self.penalty {
+            Penalty::Decay(_) => None,
+            Penalty::Residual(_) => Some(&self.start),
         };
         let mut sum = 0f64;
         for (at, (slope, &w)) in gradient.iter_mut().zip(weight).enumerate() {
@@ -152,25 +190,75 @@ impl<'a> Objective<'a> {
     }
 
     /// Cross-entropy and Σ (p − y) zᵀ of some rows, block by block while they are in the cache.
-    fn partial(&self, weight: &[f32], tied: &[f32], rows: &[f32], labels: &[u32]) -> Partial {
+    fn partial(
+        &self,
+        weight: &[f32],
+        tied: &[f32],
+        (rows, labels): (&[f32], &[u32]),
+        (logits, shift): (&mut [f32], Option<(f32, &[f32])>),
+        block: usize,
+    ) -> Partial {
         let (dim, classes) = (self.points.cols(), self.classes);
         let mut part =
             Partial { loss: 0.0, gradient: vec![0.0; classes * dim], residues: vec![0.0; classes] };
-        let mut logits = vec![0f32; BLOCK.min(labels.len()) * classes];
-        for (rows, labels) in rows.chunks(BLOCK * dim).zip(labels.chunks(BLOCK)) {
+        let mut values = vec![0f32; block * classes];
+        let blocks = rows.chunks(block * dim).zip(labels.chunks(block));
+        for (at, ((rows, labels), logits)) in
+            blocks.zip(logits.chunks_mut(block * classes)).enumerate()
+        {
             let count = labels.len();
-            let logits = &mut logits[..count * classes];
+            match shift {
+                Some((length, shift)) => add(logits, &shift[at * block * classes..], length),
+                None => products(weight, rows, (classes, count, dim), logits),
+            }
+            let values = &mut values[..count * classes];
+            values.copy_from_slice(logits);
+            part.loss += residues(values, Some(tied), count, |sample| labels[sample] as usize);
+            add_row_sums(values, count, &mut part.residues);
             let points = MatRef::from_row_major_slice(rows, count, dim);
-            let weight = MatRef::from_row_major_slice(weight, classes, dim);
-            let target = MatMut::from_row_major_slice_mut(logits, classes, count);
-            matmul(target, Accum::Replace, weight, points.transpose(), 1.0, Par::Seq);
-            part.loss += residues(logits, Some(tied), count, |sample| labels[sample] as usize);
-            add_row_sums(logits, count, &mut part.residues);
-            let residues = MatRef::from_row_major_slice(logits, classes, count);
+            let residues = MatRef::from_row_major_slice(values, classes, count);
             let target = MatMut::from_row_major_slice_mut(&mut part.gradient, classes, dim);
             matmul(target, Accum::Add, residues, points, 1.0, Par::Seq);
         }
         part
+    }
+}
+
+/// W_k·z of a block of rows, one row a class.
+fn products(
+    weight: &[f32],
+    rows: &[f32],
+    (classes, count, dim): (usize, usize, usize),
+    out: &mut [f32],
+) {
+    let weight = MatRef::from_row_major_slice(weight, classes, dim);
+    let points = MatRef::from_row_major_slice(rows, count, dim);
+    let target = MatMut::from_row_major_slice_mut(out, classes, count);
+    matmul(target, Accum::Replace, weight, points.transpose(), 1.0, Par::Seq);
+}
+
+/// Adds so much of a shift.
+fn add(values: &mut [f32], shift: &[f32], length: f32) {
+    vectorised(
+        #[inline(always)]
+        || values.iter_mut().zip(shift).for_each(|(value, shift)| *value += length * shift),
+    );
+}
+
+/// How samples are divided: into groups, and those into blocks of nearly equal size.
+#[derive(Clone, Copy)]
+struct Blocks {
+    /// Samples of a group.
+    group: usize,
+    /// Samples of a block.
+    rows: usize,
+}
+
+impl Blocks {
+    fn of(samples: usize) -> Self {
+        let group = samples.div_ceil(GROUPS).max(GROUP);
+        let rows = group.div_ceil(group.div_ceil(BLOCK)).next_multiple_of(ALIGNED);
+        Self { group, rows }
     }
 }
 
@@ -184,12 +272,9 @@ struct Partial {
 pub fn fit(objective: &Objective<'_>, options: FitOptions) -> Result<Fitted> {
     let (weight, loss, iterations) = match options.optimiser {
         Optimiser::Lbfgs => {
-            let outcome = lbfgs::minimise(
-                objective.start.clone(),
-                options.iterations,
-                1e-5,
-                |weight, gradient| objective.evaluate(weight, gradient),
-            );
+            let start = objective.start.clone();
+            let outcome =
+                lbfgs::descend(&mut Lines::of(objective), start, options.iterations, 1e-5);
             (outcome.x, outcome.loss, outcome.iterations)
         }
         Optimiser::Adam => adam(objective, options),
@@ -230,7 +315,7 @@ fn adam(objective: &Objective<'_>, options: FitOptions) -> (Vec<f32>, f64, usize
 mod tests {
     use super::*;
 
-    fn problem() -> (Matrix, Vec<u32>, Matrix) {
+    pub(super) fn problem() -> (Matrix, Vec<u32>, Matrix) {
         let value = |at: usize| ((at * 7919 + 13) % 1009) as f32 / 504.5 - 1.0;
         let points = Matrix::new(40, 5, (0..200).map(value).collect()).unwrap();
         let labels = (0..40)
