@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::head::Optimiser;
 use crate::lbfgs;
+use crate::linalg::{THIN, add_thin_sums, thin_products};
 use crate::matrix::Matrix;
 use crate::random;
 use crate::softmax::{add_row_sums, residues};
@@ -215,10 +216,7 @@ impl<'a> Objective<'a> {
             values.copy_from_slice(logits);
             part.loss += residues(values, Some(tied), count, |sample| labels[sample] as usize);
             add_row_sums(values, count, &mut part.residues);
-            let points = MatRef::from_row_major_slice(rows, count, dim);
-            let residues = MatRef::from_row_major_slice(values, classes, count);
-            let target = MatMut::from_row_major_slice_mut(&mut part.gradient, classes, dim);
-            matmul(target, Accum::Add, residues, points, 1.0, Par::Seq);
+            add_sums(values, rows, (classes, count, dim), &mut part.gradient);
         }
         part
     }
@@ -231,10 +229,29 @@ fn products(
     (classes, count, dim): (usize, usize, usize),
     out: &mut [f32],
 ) {
+    if classes <= THIN {
+        return thin_products(weight, rows, dim, out);
+    }
     let weight = MatRef::from_row_major_slice(weight, classes, dim);
     let points = MatRef::from_row_major_slice(rows, count, dim);
     let target = MatMut::from_row_major_slice_mut(out, classes, count);
     matmul(target, Accum::Replace, weight, points.transpose(), 1.0, Par::Seq);
+}
+
+/// Adds Σ (p − y) zᵀ of a block of rows.
+fn add_sums(
+    residues: &[f32],
+    rows: &[f32],
+    (classes, count, dim): (usize, usize, usize),
+    out: &mut [f32],
+) {
+    if classes <= THIN {
+        return add_thin_sums(residues, rows, dim, out);
+    }
+    let residues = MatRef::from_row_major_slice(residues, classes, count);
+    let points = MatRef::from_row_major_slice(rows, count, dim);
+    let target = MatMut::from_row_major_slice_mut(out, classes, dim);
+    matmul(target, Accum::Add, residues, points, 1.0, Par::Seq);
 }
 
 /// Adds so much of a shift.

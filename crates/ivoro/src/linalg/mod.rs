@@ -5,7 +5,9 @@
 
 mod product;
 mod symmetric;
+mod thin;
 
 pub use product::{fill_products, times_transposed, times_transposed_alike};
 pub(crate) use symmetric::tile_rows;
 pub use symmetric::{Factor, Symmetric};
+pub(crate) use thin::{THIN, add_thin_sums, thin_products};
