@@ -334,8 +334,8 @@ mod tests {
 
     pub(super) fn problem() -> (Matrix, Vec<u32>, Matrix) {
         let value = |at: usize| ((at * 7919 + 13) % 1009) as f32 / 504.5 - 1.0;
-        let points = Matrix::new(40, 5, (0..200).map(value).collect()).unwrap();
-        let labels = (0..40)
+        let points = Matrix::new(400, 5, (0..2000).map(value).collect()).unwrap();
+        let labels = (0..400)
             .map(|row| {
                 u32::from(points.row(row as usize)[0] > 0.2)
                     + u32::from(points.row(row as usize)[1] > 0.3)

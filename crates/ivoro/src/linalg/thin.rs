@@ -69,14 +69,9 @@ impl Products<'_> {
         count: usize,
     ) -> usize {
         let dim = self.dim;
-        let part = |all: &'_ [f32], at: usize| -> std::ops::Range<usize> {
-            debug_assert!((at + 1) * dim <= all.len());
-            at * dim..(at + 1) * dim
-        };
-        let rows: [_; R] =
-            std::array::from_fn(|at| S::as_simd_f32s(&self.rows[part(self.rows, row + at)]));
-        let few: [_; K] =
-            std::array::from_fn(|at| S::as_simd_f32s(&self.few[part(self.few, first + at)]));
+        let row_of = |at: usize| at * dim..(at + 1) * dim;
+        let rows: [_; R] = std::array::from_fn(|at| S::as_simd_f32s(&self.rows[row_of(row + at)]));
+        let few: [_; K] = std::array::from_fn(|at| S::as_simd_f32s(&self.few[row_of(first + at)]));
         let vectors = rows[0].0.len();
         let mut sums = [[simd.splat_f32s(0.0); R]; K];
         for at in 0..vectors {
