@@ -18,7 +18,7 @@ use std::ops::RangeInclusive;
 use crate::vectors::vectorised;
 
 /// Steps remembered.
-pub const MEMORY: usize = 20;
+pub const MEMORY: usize = 10;
 
 /// Trials of one line search before the function is taken to be flat to working precision.
 const TRIALS: usize = 25;

@@ -2,9 +2,10 @@ use std::ops::RangeInclusive;
 
 use rayon::prelude::*;
 
-use super::{Blocks, Objective, Penalty, add, products};
+use super::{Blocks, Objective, Penalty, products};
 use crate::lbfgs::{Landscape, dot};
 use crate::softmax::{add_row_sums, residues};
+use crate::vectors::vectorised;
 
 /// Steps after which logits are computed from the samples again: until then they are moved, and
 /// every move rounds.
@@ -46,8 +47,7 @@ impl<'a> Lines<'a> {
             let count = block.min(range.end - first);
             let place = first * classes..(first + count) * classes;
             let values = &mut values[..place.len()];
-            values.copy_from_slice(&logits[place.clone()]);
-            add(values, &shift[place.clone()], length as f32);
+            ahead(&logits[place.clone()], &shift[place.clone()], length as f32, values);
             loss += residues(values, Some(tied), count, |sample| labels[first + sample] as usize);
             slope += dot(values, &shift[place]);
             add_row_sums(values, count, &mut sums);
@@ -56,6 +56,19 @@ impl<'a> Lines<'a> {
             |(sum, [_, along, across]): (&f64, &[f64; 3])| 0.5 * sum * (along + length * across);
         (loss, slope - sums.iter().zip(&self.squares).map(pull).sum::<f64>())
     }
+}
+
+/// Logits so many lengths ahead.
+fn ahead(logits: &[f32], shift: &[f32], length: f32, out: &mut [f32]) {
+    vectorised(
+        #[inline(always)]
+        || {
+            let pairs = logits.iter().zip(shift);
+            out.iter_mut()
+                .zip(pairs)
+                .for_each(|(out, (logit, shift))| *out = logit + length * shift);
+        },
+    );
 }
 
 impl Landscape for Lines<'_> {

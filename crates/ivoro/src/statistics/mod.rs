@@ -49,6 +49,25 @@ mod tests {
     }
 
     #[test]
+    fn classes_without_samples_stay_at_zero() {
+        // several tasks, a class that comes back in each of them, and classes that never come
+        let (rows, classes) = (5000, 600);
+        let points = sample(rows, 3);
+        let labels: Vec<u32> = (0..rows as u32).map(|row| (row * 7 % 1200) / 4).collect();
+        let grid = Grid::covering(&points);
+        let found = sums_by_class(&points, &labels, classes, grid, 0).unwrap();
+        assert_eq!(found.len(), classes);
+        for (class, found) in found.iter().enumerate() {
+            let mine: Vec<usize> = (0..rows).filter(|&row| labels[row] as usize == class).collect();
+            let alone = sums_by_class(&points.select(&mine), &vec![0; mine.len()], 1, grid, 0);
+            assert_eq!(found, &alone.unwrap()[0], "class {class}");
+        }
+        let few = sums_by_class(&points.select(&[7]), &[999_999], 1_000_000, grid, 0).unwrap();
+        assert_eq!((few[0].clone(), few.len()), (Sums::zeros(3), 1_000_000));
+        assert_eq!(few[999_999], sums_by_class(&points.select(&[7]), &[0], 1, grid, 0).unwrap()[0]);
+    }
+
+    #[test]
     fn second_moments_are_exact_in_any_batches() {
         let points = sample(2500, 5);
         let grid = Grid::covering(&points);

@@ -37,8 +37,10 @@ pub fn sums_by_class(
     if dim == 0 {
         return Ok(vec![Sums::zeros(0); classes]);
     }
-    let rows = block.rows().div_ceil(4 * rayon::current_num_threads().max(1)).clamp(256, TASK);
-    let sorted = (BLOCK_PER_CLASS * classes).clamp(*BLOCK.start(), *BLOCK.end());
+    // what a task or a block does once for every class must not outweigh its rows
+    let least = classes.clamp(256, TASK);
+    let rows = block.rows().div_ceil(4 * rayon::current_num_threads().max(1)).clamp(least, TASK);
+    let sorted = (BLOCK_PER_CLASS * classes).clamp(*BLOCK.start(), *BLOCK.end()).max(classes);
     let partial = block.as_slice().par_chunks(rows * dim).zip(labels.par_chunks(rows));
     let partial = partial.map(|(chunk, labels)| {
         let mut tally = Tally::new(classes, dim, grid);
@@ -49,25 +51,33 @@ pub fn sums_by_class(
                 limit: grid.limit(),
             })?;
         }
-        Ok(tally.finish())
+        Ok::<_, Error>(tally.finish())
     });
-    partial
-        .try_reduce_with(|mut left, right| {
-            for (left, right) in left.iter_mut().zip(&right) {
+    let sums = partial.try_reduce_with(|mut left, right| {
+        for (left, right) in left.iter_mut().zip(right) {
+            if left.sums.is_empty() {
+                *left = right;
+            } else if !right.sums.is_empty() {
                 let overflow =
                     || Error::CountOverflow { class: "?".to_owned(), count: labels.len() as u64 };
-                left.combine(right, 1).ok_or_else(overflow)?;
+                left.combine(&right, 1).ok_or_else(overflow)?;
             }
-            Ok(left)
-        })
-        .unwrap_or_else(|| Ok(vec![Sums::zeros(dim); classes]))
+        }
+        Ok(left)
+    });
+    let empty = || Ok(vec![Sums::zeros(0); classes]);
+    let mut sums: Vec<Sums> = sums.unwrap_or_else(empty)?;
+    sums.iter_mut().for_each(|sums| sums.sums.resize(dim, 0));
+    Ok(sums)
 }
 
 /// Running sums of one task.
 struct Tally {
     limit: f32,
     rounding: Rounding,
+    dim: usize,
     counts: Vec<i64>,
+    /// Of a class not met yet: empty, since of very many classes a task meets a few.
     sums: Vec<Sums>,
     /// Rows of the block in hand by class, and where each class ends.
     order: Vec<u32>,
@@ -90,8 +100,9 @@ impl Tally {
                 fine: magic * grid.sum_unit(),
                 coarse: magic * grid.square_unit(),
             },
+            dim,
             counts: vec![0; classes],
-            sums: vec![Sums::zeros(dim); classes],
+            sums: vec![Sums::zeros(0); classes],
             order: Vec::new(),
             ends: Vec::new(),
         }
@@ -109,6 +120,7 @@ impl Tally {
             }
             self.counts[class] += mine.len() as i64;
             let sums = &mut self.sums[class];
+            sums.sums.resize(self.dim, 0);
             let (squares, largest) = vectorised(
                 #[inline(always)]
                 || add_class(&mut sums.sums, rows, mine, self.rounding),
