@@ -54,9 +54,7 @@ fn a_grid_is_a_list_of_commands() {
     ivoro run data.features --data-set 'made up: <b>' --protocol 2,2,2 --order identity --variants iVoro-N --lambda 0.3 --iterations 5 --out runs/made-up---b/2+2x2/identity/heads-lambda-0.3
     ivoro run data.features --data-set 'made up: <b>' --protocol 2,2,2 --order identity --variants iVoro-N --lambda 0.5 --iterations 5 --out runs/made-up---b/2+2x2/identity/heads-lambda-0.5
     "#);
-    insta::assert_snapshot!(place.reproduce("--list --quick --cache c --device cpu").good(), @r#"
-    ivoro run data.features --data-set 'made up: <b>' --protocol 2,2,2 --order identity --variants iVoro --iterations 5 --out runs/made-up---b/2+2x2/identity/heads --cache c --device cpu
-    "#);
+    insta::assert_snapshot!(place.reproduce("--list --quick --cache c --device cpu").good(), @"ivoro run data.features --data-set 'made up: <b>' --protocol 2,2,2 --order identity --variants iVoro --iterations 5 --out runs/made-up---b/2+2x2/identity/heads --cache c --device cpu");
     // nothing was run or written
     assert_eq!(place.names(), ["data.features", "grid.toml"]);
 }
