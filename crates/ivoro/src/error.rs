@@ -217,6 +217,18 @@ pub enum Error {
         reason: String,
     },
 
+    /// Features of one network mean nothing to a model taught with another.
+    #[error(
+        "the model was taught with another network: expected the one with hash {}…, found {}…",
+        expected.get(..12).unwrap_or(expected), found.get(..12).unwrap_or(found)
+    )]
+    OtherNetwork {
+        /// Hash of the network that the model was taught with.
+        expected: String,
+        /// Hash of the one in use.
+        found: String,
+    },
+
     /// A component can't do what was asked, and what can.
     #[error("{what}")]
     Unsupported {

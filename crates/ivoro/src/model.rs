@@ -38,6 +38,7 @@ pub struct Model {
     tuner: Arc<Tuner>,
     pub(crate) calibration: Option<Calibration>,
     pub(crate) choices: Vec<Choice>,
+    pub(crate) network: Option<String>,
 }
 
 /// A model that can be asked and nothing else: it holds no sums and no second moments, only the
@@ -55,6 +56,11 @@ impl Asker {
     /// The variant.
     pub fn variant(&self) -> Variant {
         self.model.head().variant()
+    }
+
+    /// See [`Model::check_network`].
+    pub fn check_network(&self, fingerprint: &str) -> Result<()> {
+        self.model.check_network(fingerprint)
     }
 
     /// See [`Model::ask`].
@@ -147,19 +153,44 @@ impl Model {
     pub fn new(variant: Variant, options: ModelOptions) -> Self {
         let ModelOptions { settings, given, tuner } = options;
         let head = Head::unchecked(variant, settings);
-        Self { head, given, tuner, calibration: None, choices: Vec::new() }
+        Self { head, given, tuner, calibration: None, choices: Vec::new(), network: None }
     }
 
     pub(crate) fn from_parts(
         head: Head,
         calibration: Option<Calibration>,
         choices: Vec<Choice>,
+        network: Option<String>,
     ) -> Self {
-        Self { head, given: Given::default(), tuner: Arc::default(), calibration, choices }
+        Self { head, given: Given::default(), tuner: Arc::default(), calibration, choices, network }
     }
 
     pub(crate) fn reduce_to_asking(&mut self, scatter: &mut Scatter<'_>) -> Result<()> {
         self.head.reduce_to_asking(scatter)
+    }
+
+    /// Hash of the network whose features the model was taught with, where that was told.
+    pub fn network(&self) -> Option<&str> {
+        self.network.as_deref()
+    }
+
+    /// Says which network the features come from; a model keeps to its first one.
+    pub fn use_network(&mut self, fingerprint: &str) -> Result<()> {
+        self.check_network(fingerprint)?;
+        if self.head.known().is_empty() {
+            self.network = Some(fingerprint.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Refuses features of another network than the model was taught with.
+    pub fn check_network(&self, fingerprint: &str) -> Result<()> {
+        match &self.network {
+            Some(own) if own != fingerprint => {
+                Err(Error::OtherNetwork { expected: own.clone(), found: fingerprint.to_owned() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The head.
@@ -231,7 +262,8 @@ impl Model {
     /// [`Head::emptied`].
     #[must_use]
     pub fn emptied(&self) -> Self {
-        Self::from_parts(self.head.emptied(), self.calibration.clone(), self.choices.clone())
+        let (calibration, choices) = (self.calibration.clone(), self.choices.clone());
+        Self::from_parts(self.head.emptied(), calibration, choices, self.network.clone())
     }
 
     /// T of p_k ∝ exp(−d_k / T): fitted on held-out samples of the base phase, or, where that was
@@ -252,9 +284,15 @@ impl Model {
 
     /// Merges another model; see [`Head::merge`].
     pub fn merge(&mut self, other: &Self, ancestor: Option<&Self>) -> Result<Merging> {
+        if let Some(theirs) = &other.network {
+            self.check_network(theirs)?;
+        }
         let report = self.head.merge(&other.head, ancestor.map(|model| &model.head))?;
         if self.calibration.is_none() {
             self.calibration.clone_from(&other.calibration);
+        }
+        if self.network.is_none() {
+            self.network.clone_from(&other.network);
         }
         Ok(report)
     }

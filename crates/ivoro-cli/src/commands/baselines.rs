@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anstream::eprintln;
 use ivoro::comparison::{self, Provenance};
 use ivoro::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
 use ivoro::record::{Kind, MethodRecord, RunRecord, Summary};
@@ -167,7 +168,11 @@ impl<'a> Baselines<'a> {
         let data_set = self.arguments.data_set.clone().unwrap_or_else(|| dataset.name.clone());
         let labels = school.test_labels();
         let stem = reading.to_string().to_lowercase();
-        if taught.iter().all(|phase| phase.points.cols() == 2 && phase.sites.is_some()) {
+        if taught.iter().all(|phase| phase.points.cols() == 2) {
+            if taught.iter().any(|phase| phase.sites.is_none()) {
+                eprintln!("note: no picture of {reading}: its regions are not those of a diagram");
+                return Ok(());
+            }
             let phases = taught.iter().map(|phase| scene_phase(phase, &labels, at)).collect();
             let method = reading.to_string();
             let scene = Scene { version: VERSION, data_set, method, classes, phases };
@@ -177,14 +182,20 @@ impl<'a> Baselines<'a> {
         for (index, phase) in taught.iter().enumerate() {
             let spinner = progress::spinner(&format!("t-SNE of phase {}", index + 1));
             let rows: Vec<usize> = evenly(labels.len(), MOST_SAMPLES).collect();
-            let placed = embed(&phase.points.select(&rows), PERPLEXITY, STEPS);
+            // t-SNE wants three times as many samples as neighbours
+            let perplexity = PERPLEXITY.min((rows.len() as f32 - 2.0) / 3.0);
+            if perplexity < 1.0 {
+                eprintln!("note: no t-SNE of {} test images", rows.len());
+                return Ok(());
+            }
+            let placed = embed(&phase.points.select(&rows), perplexity, STEPS);
             let place = |(at, &row): (&[f32], &usize)| (at[0], at[1], labels[row]);
             let embedding = Embedding {
                 version: VERSION,
                 data_set: data_set.clone(),
                 method: reading.to_string(),
                 phase: Some(index),
-                perplexity: f64::from(PERPLEXITY),
+                perplexity: f64::from(perplexity),
                 classes: classes.clone(),
                 phases: self.protocol.sizes().to_vec(),
                 points: placed.chunks_exact(2).zip(&rows).map(place).collect(),

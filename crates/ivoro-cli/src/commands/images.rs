@@ -39,6 +39,11 @@ impl<'a> Looker<'a> {
         Ok(Self { arguments, loaded, views, layers, names })
     }
 
+    /// Hash of the network's file.
+    pub(super) fn fingerprint(&self) -> &str {
+        &self.loaded.fingerprint
+    }
+
     fn look(&mut self, images: &Images) -> Result<Vec<Matrix>, Failure> {
         Ok(features(&mut *self.loaded.backbone, images, &self.views, &self.layers)?)
     }

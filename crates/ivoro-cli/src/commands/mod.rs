@@ -15,7 +15,10 @@ mod source;
 mod train;
 mod variants;
 
+use std::path::Path;
+
 use clap::CommandFactory;
+use ivoro::store::ModelLock;
 
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
@@ -46,4 +49,15 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
             Ok(output::print(&String::from_utf8_lossy(&script))?)
         }
     }
+}
+
+/// Holds `what` for writing, so that no second process does the same work at `place`.
+fn hold(what: &Path, place: &Path) -> Result<ModelLock, Failure> {
+    ModelLock::acquire(what).map_err(|error| match error {
+        ivoro::Error::Locked { .. } => Failure::Usage(format!(
+            "{}: another ivoro is writing here; wait for it, or name another --out",
+            place.display()
+        )),
+        error => error.into(),
+    })
 }

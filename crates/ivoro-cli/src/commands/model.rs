@@ -29,14 +29,16 @@ pub(crate) fn read(path: &Path, input: &InputArguments) -> Result<FeatureFile, F
 /// The labelled samples for a model, of a features file or with a network of images; of all classes
 /// or of those named.
 fn samples(
-    model: &Model,
+    model: &mut Model,
     path: &Path,
     input: &InputArguments,
     look: &LookArguments,
     classes: Option<&Vec<String>>,
 ) -> Result<Features, Failure> {
     if look.network.backbone.is_some() {
-        return Looker::open(look, model.head().variant())?.samples(path, classes);
+        let mut looker = Looker::open(look, model.head().variant())?;
+        model.use_network(looker.fingerprint())?;
+        return looker.samples(path, classes);
     }
     let features = read(path, input)?.learning()?;
     let Some(wanted) = classes else { return Ok(features) };
@@ -76,7 +78,7 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
     };
     let before = model.head().known().len();
     let LearnArguments { features, input, look, classes, .. } = arguments;
-    let phase = samples(&model, features, input, look, classes.as_ref())?;
+    let phase = samples(&mut model, features, input, look, classes.as_ref())?;
     let spinner =
         progress::spinner(if before == 0 { "choosing settings, learning" } else { "learning" });
     model.learn(&phase)?;
@@ -108,7 +110,7 @@ pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
     let _lock = ModelLock::acquire(&arguments.model)?;
     let mut model = load(&arguments.model)?;
     let UpdateArguments { features, input, look, classes, .. } = arguments;
-    let more = samples(&model, features, input, look, classes.as_ref())?;
+    let more = samples(&mut model, features, input, look, classes.as_ref())?;
     let report = model.update(&more)?;
     save(&model, &arguments.model)?;
     let variant = model.head().variant();
@@ -182,6 +184,7 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
             "settings": head.settings(),
             "choices": model.choices(),
             "calibration": model.calibration(),
+            "network": model.network(),
             "layers": head.layers(),
             "phases": head.phases(),
             "classes": classes.collect::<Vec<_>>(),
@@ -196,6 +199,9 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     let phases: Vec<String> = head.phases().iter().map(ToString::to_string).collect();
     let _ = writeln!(text, "layers    {}", layers.join(", "));
     let _ = writeln!(text, "phases    {} classes", phases.join(" + "));
+    if let Some(network) = model.network() {
+        let _ = writeln!(text, "network   {network}");
+    }
     if head.may_search_index() {
         let _ = writeln!(text, "search    by an index, approximately, unless asked with --exact");
     }

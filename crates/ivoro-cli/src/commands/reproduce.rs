@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use anstream::eprintln;
 use clap::Parser;
 use indicatif::HumanDuration;
-use ivoro::store::ModelLock;
 use ivoro_web::Inputs;
 use serde::{Deserialize, Serialize};
 
-use super::{demo, run};
+use super::{demo, hold, run};
 use crate::args::{Arguments, Command, RunArguments};
 use crate::args_reproduce::ReproduceArguments;
 use crate::failure::Failure;
@@ -27,7 +26,7 @@ pub(crate) fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
     }
     let prepared = job.prepare()?;
     fs_err::create_dir_all(&job.out)?;
-    let _lock = lock(&job.out)?;
+    let _lock = hold(&job.out.join("reproduce"), &job.out)?;
     job.write_embedded()?;
     progress::catch_interrupts();
     let failed = job.work(&prepared)?;
@@ -309,17 +308,6 @@ fn means(arguments: &ReproduceArguments) -> Vec<String> {
 fn name_of(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     whole.file_stem().map_or("data".to_owned(), |name| name.to_string_lossy().into_owned())
-}
-
-/// Holds the folder of all records, so that no second job writes into it.
-fn lock(out: &Path) -> Result<ModelLock, Failure> {
-    ModelLock::acquire(&out.join("reproduce")).map_err(|error| match error {
-        ivoro::Error::Locked { .. } => Failure::Usage(format!(
-            "{}: another ivoro reproduce is writing into this folder; wait for it, or name another --out",
-            out.display()
-        )),
-        error => error.into(),
-    })
 }
 
 /// The file beside a record that says which command made it.

@@ -37,9 +37,13 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         .iter()
         .map(|text| class_order(text, classes))
         .collect::<Result<_, Failure>>()?;
-    if let Some(folder) = &arguments.out {
-        fs_err::create_dir_all(folder)?;
-    }
+    let _lock = match &arguments.out {
+        Some(folder) => {
+            fs_err::create_dir_all(folder)?;
+            Some(super::hold(&folder.join("run"), folder)?)
+        }
+        None => None,
+    };
     progress::catch_interrupts();
     let mut records = Vec::new();
     for order in &orders {

@@ -48,6 +48,7 @@ pub(crate) fn train_to(
     if let Some(folder) = out.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs_err::create_dir_all(folder)?;
     }
+    let _lock = super::hold(out, out)?;
     let (checkpoint, log) = (beside(out, "checkpoint"), beside(out, "log.jsonl"));
     let (epochs, device) = (plan.recipe.epochs, plan.device.clone());
     let mut training = Training::begin(dataset, plan, &checkpoint)?;

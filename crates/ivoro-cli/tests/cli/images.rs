@@ -101,6 +101,71 @@ fn a_model_is_taught_and_asked_with_pictures() {
     assert!(dark >= 8, "{dark} of 10 dark pictures were recognised");
     let update = "update m.ivoro pictures --backbone net.safetensors --classes dark";
     assert!(place.ivoro(update).good().contains("dark: 10 samples added"));
+    // the same images through another network are another language
+    let other = "train pictures --network small --epochs 1 --batch 4 --training-seed 9 --size 8 \
+                 --protocol 2,2 --order identity --out other.safetensors";
+    place.ivoro(other).good();
+    for command in ["predict", "update"] {
+        let command = format!("{command} m.ivoro --backbone other.safetensors pictures");
+        let said = place.ivoro(&command).bad(2);
+        assert!(said.contains("taught with another network"), "{said}");
+    }
+}
+
+#[test]
+fn baselines_train_the_network_on_and_leave_record_and_pictures() {
+    let place = Place::new();
+    place.pictures();
+    let run = "run pictures --network small --embedding 2 --epochs 1 --batch 4 --protocol 2,2 \
+               --order identity --cache kept --variants none \
+               --baselines fine-tuning,icarl-nme,icarl-cnn --pictures --out out";
+    let table = place.ivoro(run).good();
+    assert!(table.contains("iCaRL-NME *") && table.contains("keeps samples"), "{table}");
+    let text = std::fs::read_to_string(place.path("out/run.json")).unwrap();
+    let record: Value = serde_json::from_str(&text).unwrap();
+    let kept: Vec<(&str, &str, Option<u64>)> = record["methods"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| {
+            (m["name"].as_str().unwrap(), m["kind"].as_str().unwrap(), m["exemplars"].as_u64())
+        })
+        .collect();
+    let expected = [
+        ("fine-tuning", "baseline", None),
+        ("iCaRL-NME", "baseline", Some(20)),
+        ("iCaRL-CNN", "baseline", Some(20)),
+    ];
+    assert_eq!(kept, expected);
+    let scene = std::fs::read_to_string(place.path("out/fine-tuning.scene.json")).unwrap();
+    let scene: Value = serde_json::from_str(&scene).unwrap();
+    let sites = |phase: usize| scene["phases"][phase]["sites"].as_array().unwrap().len();
+    assert_eq!((sites(0), sites(1)), (2, 4));
+    // finished ones are not trained again
+    let again = place.ivoro(run);
+    assert!(again.err.contains("3 finished methods"), "{}", again.err);
+    let said = place.ivoro("run data.features --baselines ewc --variants none").bad(2);
+    assert!(said.contains("data set of images"), "{said}");
+    let said = place.ivoro("run pictures --baselines ewk --variants none").bad(2);
+    assert!(said.contains("no baseline called"), "{said}");
+}
+
+#[test]
+fn two_processes_do_not_train_into_one_file() {
+    let place = Place::new();
+    place.pictures();
+    let held = ivoro::store::ModelLock::acquire(&place.path("net.safetensors")).unwrap();
+    let train =
+        "train pictures --network small --epochs 1 --batch 4 --size 8 --out net.safetensors";
+    let said = place.ivoro(train).bad(2);
+    assert!(said.contains("another ivoro is writing here"), "{said}");
+    drop(held);
+    let held = ivoro::store::ModelLock::acquire(&place.path("out/run"));
+    assert!(held.is_err(), "there is no such folder yet");
+    std::fs::create_dir(place.path("out")).unwrap();
+    let _held = ivoro::store::ModelLock::acquire(&place.path("out/run")).unwrap();
+    let said = place.ivoro("run --variants iVoro --out out").bad(2);
+    assert!(said.contains("another ivoro is writing here"), "{said}");
 }
 
 #[test]

@@ -244,7 +244,7 @@ fn two_jobs_do_not_share_a_folder() {
     std::fs::create_dir(place.path("runs")).unwrap();
     let lock = ModelLock::acquire(&place.path("runs/reproduce")).unwrap();
     let text = place.reproduce("").bad(2);
-    assert!(text.contains("runs: another ivoro reproduce is writing into this folder"), "{text}");
+    assert!(text.contains("runs: another ivoro is writing here"), "{text}");
     place.reproduce("--quick --out other").good();
     drop(lock);
     place.reproduce("--quick").good();

@@ -41,6 +41,8 @@ struct Description {
     cliques: Vec<CliqueShape>,
     calibration: Option<Calibration>,
     choices: Vec<Choice>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    network: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

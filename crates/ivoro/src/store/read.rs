@@ -87,8 +87,8 @@ impl Reader<'_> {
         let description = &self.header.description;
         let mut head = Head::new(description.variant, description.settings.clone())?;
         head.restore(frame, classes, cliques, pooled);
-        let (calibration, choices) = (&description.calibration, &description.choices);
-        Ok(Model::from_parts(head, calibration.clone(), choices.clone()))
+        let super::Description { calibration, choices, network, .. } = description;
+        Ok(Model::from_parts(head, calibration.clone(), choices.clone(), network.clone()))
     }
 
     fn frame(&self) -> Result<Frame> {

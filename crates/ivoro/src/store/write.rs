@@ -117,6 +117,7 @@ fn describe(model: &Model) -> Result<Description> {
         cliques: parts.cliques.iter().map(shape).collect(),
         calibration: model.calibration.clone(),
         choices: model.choices.clone(),
+        network: model.network.clone(),
     })
 }
 
