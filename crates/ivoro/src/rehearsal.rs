@@ -4,13 +4,14 @@
 //! again on the other four fifths: half of them first, the rest in up to five phases. What was held
 //! out is asked afterwards.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::calibration::Calibration;
 use crate::error::Result;
 use crate::features::Features;
 use crate::head::{Head, Settings, Variant};
 use crate::matrix::Matrix;
+use crate::probes::Probes;
 use crate::protocol::Protocol;
 use crate::random;
 use crate::run::Stream;
@@ -97,15 +98,28 @@ impl Rehearsal {
     }
 
     /// Learns the phases with these settings.
-    fn learn(&self, variant: Variant, settings: &Settings) -> Result<Head> {
-        let mut head = Head::new(variant, settings.clone())?;
+    fn learn(
+        &self,
+        variant: Variant,
+        settings: Settings,
+        probes: Option<Arc<Probes>>,
+    ) -> Result<Head> {
+        let mut head = Head::new(variant, settings)?;
+        if let Some(probes) = probes {
+            head = head.sharing(probes);
+        }
         self.stage().phases.iter().try_for_each(|phase| head.learn_phase(phase))?;
         Ok(head)
     }
 
     /// Held-out accuracy in percent after the last phase; 0 where the settings can't be learned.
-    pub(crate) fn score(&self, variant: Variant, settings: &Settings) -> Result<f64> {
-        let Ok(head) = self.learn(variant, settings) else { return Ok(0.0) };
+    pub(crate) fn score(
+        &self,
+        variant: Variant,
+        settings: Settings,
+        probes: Arc<Probes>,
+    ) -> Result<f64> {
+        let Ok(head) = self.learn(variant, settings, Some(probes)) else { return Ok(0.0) };
         let held = &self.stage().held;
         let labels = labels(held, &head);
         let predicted = head.predict(held)?;
@@ -125,7 +139,8 @@ impl Rehearsal {
             head.without(&judged)?
         } else {
             let lift = head.settings().lift.min(LIFT);
-            self.learn(head.variant(), &Settings { lift, ..head.settings().clone() })?
+            let settings = Settings { lift, ..head.settings().clone() };
+            self.learn(head.variant(), settings, head.probes())?
         };
         judge_by(&judge, &judged)
     }
@@ -234,7 +249,7 @@ mod tests {
         for name in ["iVoro", "iVoro-N", "iVoro-W"] {
             let head = learned(name, &all);
             let found = rehearsal.calibrate(&head).unwrap();
-            let again = rehearsal.learn(head.variant(), head.settings()).unwrap();
+            let again = rehearsal.learn(head.variant(), head.settings().clone(), None).unwrap();
             let expected = judge_by(&again, &rehearsal.stage().held).unwrap();
             assert_eq!(found.samples, expected.samples);
             let near = |a: f64, b: f64| (a - b).abs() <= 1e-4 * b.abs();

@@ -135,7 +135,8 @@ impl Tuner {
         let mut best: Option<(f64, usize)> = None;
         let mut scores = Vec::new();
         for (at, (label, settings)) in step.candidates.iter().enumerate() {
-            let score = rehearsal.score(step.variant, &Settings { lift, ..settings.clone() })?;
+            let settings = Settings { lift, ..settings.clone() };
+            let score = rehearsal.score(step.variant, settings, self.probes())?;
             scores.push((label.clone(), score));
             if best.is_none_or(|(top, _)| score > top) {
                 best = Some((score, at));

@@ -138,6 +138,11 @@ impl Head {
         self
     }
 
+    /// The probes it shares with others.
+    pub(crate) fn probes(&self) -> Option<Arc<Probes>> {
+        self.probes.clone()
+    }
+
     /// The same with settings that are checked later.
     pub(crate) fn unchecked(variant: Variant, settings: Settings) -> Self {
         Self {
