@@ -386,26 +386,6 @@ pub(crate) struct PipelineArguments {
     pub(crate) training: TrainingArguments,
 }
 
-/// Methods that train the network on in every phase.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Baselines (where the input is a data set of images)")]
-pub(crate) struct BaselineArguments {
-    /// Methods that train the network on in every phase: all, or fine-tuning,ewc,lwf,lwf-mc,muc,
-    /// pass, with 20 images kept of each class icarl-cnn,icarl-nme,eeil,ucir, and with all images
-    /// of all classes joint-training.
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    pub(crate) baselines: Vec<String>,
-
-    /// Epochs of each phase after the base phase (default: as many as the base phase has).
-    #[arg(long, value_name = "N")]
-    pub(crate) phase_epochs: Option<usize>,
-
-    /// Also write what pictures of the baselines are drawn from: diagrams where features are
-    /// two-dimensional, else t-SNE of each phase's features.
-    #[arg(long, requires = "out")]
-    pub(crate) pictures: bool,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
     /// Folder for all that is made: images, weights, features, records.

@@ -1,5 +1,6 @@
 #![doc = include_str!("../../../README.md")]
 
+mod asking;
 pub mod atomic;
 pub mod audit;
 pub mod calibration;

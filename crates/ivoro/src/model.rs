@@ -4,14 +4,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde::Serialize;
-
+pub use crate::asking::{AskOptions, Asker, BurstRule, Candidate, Prediction};
 use crate::calibration::Calibration;
 use crate::diagram::Nearest;
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::head::{
-    Answers, Approximation, Forgetting, Head, Indexed, Merging, Scatter, Search, Settings, Variant,
+    Answers, Approximation, Forgetting, Head, Indexed, Merging, Scatter, Settings, Variant,
     strangeness,
 };
 use crate::learner::{Judgement, Learner};
@@ -41,39 +40,6 @@ pub struct Model {
     pub(crate) network: Option<String>,
 }
 
-/// A model that can be asked and nothing else: it holds no sums and no second moments, only the
-/// diagram made of them. See [`store::load_to_ask`](crate::store::load_to_ask).
-#[derive(Debug)]
-pub struct Asker {
-    model: Model,
-}
-
-impl Asker {
-    pub(crate) fn new(model: Model) -> Self {
-        Self { model }
-    }
-
-    /// The variant.
-    pub fn variant(&self) -> Variant {
-        self.model.head().variant()
-    }
-
-    /// See [`Model::check_network`].
-    pub fn check_network(&self, fingerprint: &str) -> Result<()> {
-        self.model.check_network(fingerprint)
-    }
-
-    /// See [`Model::ask`].
-    pub fn ask(&self, queries: &Features, options: AskOptions) -> Result<Vec<Prediction>> {
-        self.model.ask(queries, options)
-    }
-
-    /// See [`Model::approximation`].
-    pub fn approximation(&self, options: AskOptions) -> Result<Option<Approximation>> {
-        self.model.approximation(options)
-    }
-}
-
 /// How a model is set up.
 #[derive(Clone, Debug, Default)]
 pub struct ModelOptions {
@@ -83,67 +49,6 @@ pub struct ModelOptions {
     pub given: Given,
     /// Shared by models that are compared, so that a choice is made once.
     pub tuner: Arc<Tuner>,
-}
-
-/// What a model says of one query.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Prediction {
-    /// The nearest classes, nearest first.
-    pub top: Vec<Candidate>,
-    /// How much the views of the query disagree; 0 with a single view.
-    pub uncertainty: f64,
-    /// Distance to the nearest class in units of what is usual in that class; `None` where only
-    /// differences of distances were measured (letter K without rejection).
-    pub strangeness: Option<f64>,
-    /// Whether the query is rejected as a class never learned; `None` if that was not asked.
-    pub unknown: Option<bool>,
-    /// How many vectors of one object were taken together: more than 1 is a burst.
-    pub burst: usize,
-    /// Whether the classes come from an index and may, rarely, not be the nearest; see
-    /// [`Model::approximation`]. Probabilities need the distance to every class and are missing
-    /// then.
-    pub approximate: bool,
-}
-
-/// One class a query may belong to.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Candidate {
-    /// Class name.
-    pub class: String,
-    /// Distance.
-    pub distance: f32,
-    /// Calibrated probability; `None` where the base phase was too small to calibrate, and for
-    /// voted bursts, whose votes are not distances.
-    pub probability: Option<f64>,
-}
-
-/// How vectors of one object are taken together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BurstRule {
-    /// Distances are added.
-    #[default]
-    Sum,
-    /// Each vector votes; summed distances break ties.
-    Vote,
-}
-
-/// What to report of each query.
-#[derive(Clone, Copy, Debug)]
-pub struct AskOptions {
-    /// How many classes.
-    pub top: usize,
-    /// Share of known queries that may be rejected wrongly; `None` asks for no rejection.
-    pub false_rejection: Option<f64>,
-    /// Consecutive rows that show one object, and how to join them.
-    pub burst: Option<(usize, BurstRule)>,
-    /// How the nearest classes are sought. Bursts are always sought exactly.
-    pub search: Search,
-}
-
-impl Default for AskOptions {
-    fn default() -> Self {
-        Self { top: 1, false_rejection: None, burst: None, search: Search::Automatic }
-    }
 }
 
 impl Model {

@@ -7,6 +7,7 @@
 //! phases say so ([`Baseline::exemplars`]).
 
 mod classroom;
+mod course;
 mod eeil;
 mod ewc;
 mod exemplars;

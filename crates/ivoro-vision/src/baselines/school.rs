@@ -3,22 +3,22 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use ivoro::Matrix;
 use ivoro::learner::Judgement;
 use ivoro::random::mix;
 use ivoro::record::PhaseOutcome;
 use ivoro::run::assess;
-use ivoro::{Matrix, View};
 
 use super::classroom::{Classroom, look};
+use super::course::Course;
 use super::head::{Head, fit};
-use super::method::{Before, Lesson, Method, Phase};
+use super::method::{Lesson, Method, Phase};
 use super::{Baseline, pass};
 use crate::dataset::{Broken, Dataset, Fit};
 use crate::engine::{Backbone, Device, State, Student};
 use crate::error::{Error, Result};
 use crate::network::Weights;
-use crate::train::{Ready, Recipe, TrainingData, each_batch};
-use crate::view::turned;
+use crate::train::Recipe;
 
 /// Epochs in which a method's head is brought to its own loss, before the first phase.
 const FIRST_EPOCHS: usize = 10;
@@ -330,96 +330,6 @@ impl<'a> School<'a> {
         let places = (0..self.dataset.test.len()).filter_map(|row| self.test_place(row));
         places.map(|place| place as u32).collect()
     }
-}
-
-/// The epochs of one phase.
-struct Course<'s, 'a> {
-    school: &'s School<'a>,
-    phase: &'s Phase,
-    recipe: &'s Recipe,
-    before: Option<Box<dyn Backbone>>,
-    old_head: &'s Head,
-    step: u64,
-}
-
-impl Course<'_, '_> {
-    /// Trains on some rows; `false` if it was stopped.
-    fn go(
-        &mut self,
-        rows: Vec<usize>,
-        student: &mut dyn Student,
-        method: &mut dyn Method,
-        head: &mut Head,
-        each_step: &mut dyn FnMut(Progress) -> bool,
-    ) -> Result<bool> {
-        let School { dataset, fit, broken, .. } = self.school;
-        let places = (0..dataset.train.len()).map(|row| self.school.place(row));
-        let targets = places.map(|place| place.map(|place| place as u32)).collect();
-        let data = TrainingData {
-            images: &dataset.train,
-            rows,
-            held_out: Vec::new(),
-            targets,
-            fit: *fit,
-            broken: *broken,
-        };
-        // Another order of images and other changes of them in every phase.
-        let seed = mix(self.recipe.seed, 1 + self.phase.index as u64);
-        let recipe = Recipe { seed, ..self.recipe.clone() };
-        for epoch in 0..recipe.epochs {
-            let mut told = |step, steps| {
-                let phase = self.phase.index + 1;
-                each_step(Progress { phase, epoch: (epoch, recipe.epochs), step: (step, steps) })
-            };
-            let (before, old_head, count) = (&mut self.before, self.old_head, &mut self.step);
-            let shape = fit.shape;
-            let work = |ready: &Ready, rate: f32| -> Result<()> {
-                let (pixels, labels) = views(ready, shape, method.sisters())?;
-                let points = match before {
-                    Some(before) => Some(before.features(&pixels, shape, &[0])?.swap_remove(0)),
-                    None => None,
-                };
-                let before = points.map(|points| Before { points, head: old_head });
-                let old = if self.phase.index == 0 { 0 } else { old_head.len() };
-                let lesson = Lesson {
-                    labels: &labels,
-                    before: before.as_ref(),
-                    old,
-                    recipe: &recipe,
-                    rate,
-                    step: *count,
-                };
-                let points = student.look(&pixels)?;
-                let loss = method.teach(&lesson, &points, head)?;
-                if !loss.value.is_finite() {
-                    return Err(Error::Diverged { epoch: epoch + 1, loss: loss.value });
-                }
-                student.backward(&loss.points)?;
-                student.change(rate)?;
-                head.change(&recipe, rate);
-                *count += 1;
-                Ok(())
-            };
-            if each_batch(&data, &recipe, epoch, &mut told, work)?.is_none() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
-/// A batch at all rotations that are classes of their own, with the outputs wanted.
-fn views(
-    ready: &Ready,
-    shape: crate::dataset::Shape,
-    sisters: usize,
-) -> Result<(Vec<u8>, Vec<usize>)> {
-    let (mut pixels, mut labels) = (Vec::with_capacity(sisters * ready.pixels.len()), Vec::new());
-    for (turns, view) in View::ROTATIONS.into_iter().enumerate().take(sisters) {
-        pixels.extend(turned(&ready.pixels, shape, view)?);
-        labels.extend(ready.labels.iter().map(|&label| label as usize * sisters + turns));
-    }
-    Ok((pixels, labels))
 }
 
 fn first_columns(matrix: &Matrix, columns: usize) -> Result<Matrix> {

@@ -1,0 +1,99 @@
+//! The epochs of a phase: batch, points, the method's loss, and the way back.
+
+use ivoro::View;
+use ivoro::random::mix;
+
+use super::head::Head;
+use super::method::{Before, Lesson, Method, Phase};
+use super::school::{Progress, School};
+use crate::dataset::Shape;
+use crate::engine::{Backbone, Student};
+use crate::error::{Error, Result};
+use crate::train::{Ready, Recipe, TrainingData, each_batch};
+use crate::view::turned;
+
+/// The epochs of one phase.
+pub(super) struct Course<'s, 'a> {
+    pub(super) school: &'s School<'a>,
+    pub(super) phase: &'s Phase,
+    pub(super) recipe: &'s Recipe,
+    pub(super) before: Option<Box<dyn Backbone>>,
+    pub(super) old_head: &'s Head,
+    pub(super) step: u64,
+}
+
+impl Course<'_, '_> {
+    /// Trains on some rows; `false` if it was stopped.
+    pub(super) fn go(
+        &mut self,
+        rows: Vec<usize>,
+        student: &mut dyn Student,
+        method: &mut dyn Method,
+        head: &mut Head,
+        each_step: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<bool> {
+        let School { dataset, fit, broken, .. } = self.school;
+        let places = (0..dataset.train.len()).map(|row| self.school.place(row));
+        let targets = places.map(|place| place.map(|place| place as u32)).collect();
+        let data = TrainingData {
+            images: &dataset.train,
+            rows,
+            held_out: Vec::new(),
+            targets,
+            fit: *fit,
+            broken: *broken,
+        };
+        // Another order of images and other changes of them in every phase.
+        let seed = mix(self.recipe.seed, 1 + self.phase.index as u64);
+        let recipe = Recipe { seed, ..self.recipe.clone() };
+        for epoch in 0..recipe.epochs {
+            let mut told = |step, steps| {
+                let phase = self.phase.index + 1;
+                each_step(Progress { phase, epoch: (epoch, recipe.epochs), step: (step, steps) })
+            };
+            let (before, old_head, count) = (&mut self.before, self.old_head, &mut self.step);
+            let shape = fit.shape;
+            let work = |ready: &Ready, rate: f32| -> Result<()> {
+                let (pixels, labels) = views(ready, shape, method.sisters())?;
+                let points = match before {
+                    Some(before) => Some(before.features(&pixels, shape, &[0])?.swap_remove(0)),
+                    None => None,
+                };
+                let before = points.map(|points| Before { points, head: old_head });
+                let old = if self.phase.index == 0 { 0 } else { old_head.len() };
+                let lesson = Lesson {
+                    labels: &labels,
+                    before: before.as_ref(),
+                    old,
+                    recipe: &recipe,
+                    rate,
+                    step: *count,
+                };
+                let points = student.look(&pixels)?;
+                let loss = method.teach(&lesson, &points, head)?;
+                if !loss.value.is_finite() {
+                    return Err(Error::Diverged { epoch: epoch + 1, loss: loss.value });
+                }
+                student.backward(&loss.points)?;
+                student.change(rate)?;
+                head.change(&recipe, rate);
+                *count += 1;
+                Ok(())
+            };
+            if each_batch(&data, &recipe, epoch, &mut told, work)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A batch at all rotations that are classes of their own, with the outputs wanted.
+fn views(ready: &Ready, shape: Shape, sisters: usize) -> Result<(Vec<u8>, Vec<usize>)> {
+    let (mut pixels, mut labels) = (Vec::with_capacity(sisters * ready.pixels.len()), Vec::new());
+    for (turns, view) in View::ROTATIONS.into_iter().enumerate().take(sisters) {
+        pixels.extend(turned(&ready.pixels, shape, view)?);
+        labels.extend(ready.labels.iter().map(|&label| label as usize * sisters + turns));
+    }
+    Ok((pixels, labels))
+}
