@@ -10,7 +10,7 @@
 //!
 //! the second of which makes s·y positive, so that H stays positive definite. The range is narrow
 //! where looking along a line is cheap and wide where it costs as much as a step, see
-//! [`Landscape`]. Everything runs in a fixed order: equal inputs give equal results.
+//! `Landscape`. Everything runs in a fixed order: equal inputs give equal results.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
