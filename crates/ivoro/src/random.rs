@@ -14,6 +14,12 @@ pub fn unit(seed: u64, index: u64) -> f64 {
     (mix(seed, index) >> 11) as f64 / (1u64 << 53) as f64
 }
 
+/// The `index`-th standard normal number of the stream `seed` (Box and Muller).
+pub fn normal(seed: u64, index: u64) -> f64 {
+    let radius = (-2.0 * (1.0 - unit(seed, 2 * index)).ln()).sqrt();
+    radius * (std::f64::consts::TAU * unit(seed, 2 * index + 1)).cos()
+}
+
 /// A random permutation of `0..count`.
 pub fn permutation(seed: u64, count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();

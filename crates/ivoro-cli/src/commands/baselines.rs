@@ -33,9 +33,11 @@ pub(super) fn named(arguments: &RunArguments) -> Result<Vec<Baseline>, Failure> 
             "none" | "" => Vec::new(),
             name => vec![name.parse()?],
         };
-        found.extend(
-            these.into_iter().filter(|baseline| !found.contains(baseline)).collect::<Vec<_>>(),
-        );
+        for baseline in these {
+            if !found.contains(&baseline) {
+                found.push(baseline);
+            }
+        }
     }
     Ok(found)
 }
@@ -46,6 +48,9 @@ pub(super) struct Baselines<'a> {
     trained: Trained<'a>,
     protocol: &'a Protocol,
     order: &'a ClassOrder,
+    /// The data set's class ids in order of arrival, and their names.
+    arrival: Vec<usize>,
+    classes: Vec<String>,
     recipe: Recipe,
 }
 
@@ -57,14 +62,15 @@ impl<'a> Baselines<'a> {
         order: &'a ClassOrder,
     ) -> Result<Self, Failure> {
         let recipe = phase_recipe(arguments)?;
-        Ok(Self { arguments, trained, protocol, order, recipe })
+        let names = &trained.dataset.classes;
+        let arrival = order.permutation(names.len())?;
+        let classes = arrival.iter().map(|&class| names[class].clone()).collect();
+        Ok(Self { arguments, trained, protocol, order, arrival, classes, recipe })
     }
 
     /// The record where there is no other method.
-    pub(super) fn outline(&self) -> Result<RunRecord, Failure> {
+    pub(super) fn outline(&self) -> RunRecord {
         let Trained { dataset, identity, fingerprint, .. } = &self.trained;
-        let order = self.order.permutation(dataset.classes.len())?;
-        let classes = order.iter().map(|&class| dataset.classes[class].clone()).collect();
         let provenance =
             Provenance { features: dataset.name.clone(), split: "the data set's own".to_owned() };
         let options = json!({
@@ -72,7 +78,8 @@ impl<'a> Baselines<'a> {
             "network": fingerprint,
             "phases": self.recipe,
         });
-        Ok(comparison::outline(self.protocol, self.order, classes, &provenance, options))
+        let classes = self.classes.clone();
+        comparison::outline(self.protocol, self.order, classes, &provenance, options)
     }
 
     /// Trains what is not finished; two ways to answer that share a training share it.
@@ -94,12 +101,11 @@ impl<'a> Baselines<'a> {
 
     fn train_one(&self, readings: &[Baseline], ledger: &mut Ledger) -> Result<(), Failure> {
         let Trained { dataset, weights, fit, .. } = &self.trained;
-        let order = self.order.permutation(dataset.classes.len())?;
         let phases: Vec<_> = self.protocol.phases().collect();
         let pipeline = &self.arguments.pipeline;
         let school = School::new(
             dataset,
-            &order,
+            &self.arrival,
             phases.clone(),
             weights,
             self.recipe.clone(),
@@ -127,13 +133,13 @@ impl<'a> Baselines<'a> {
         let taught = taught?.ok_or(Failure::Interrupted)?;
         for (at, &reading) in readings.iter().enumerate() {
             ledger.push(self.record(reading, &taught, at))?;
-            if let Some(folder) =
-                self.arguments.out.as_ref().filter(|_| self.arguments.baselines.pictures)
-            {
-                self.pictures(folder, reading, &taught, &school, at)?;
-            }
         }
-        Ok(())
+        match &self.arguments.out {
+            Some(folder) if self.arguments.baselines.pictures => {
+                self.pictures(folder, readings, &taught, &school.test_labels())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn record(&self, reading: Baseline, taught: &[TaughtPhase], at: usize) -> MethodRecord {
@@ -156,56 +162,78 @@ impl<'a> Baselines<'a> {
     fn pictures(
         &self,
         folder: &Path,
-        reading: Baseline,
+        readings: &[Baseline],
         taught: &[TaughtPhase],
-        school: &School<'_>,
-        at: usize,
+        labels: &[u32],
     ) -> Result<(), Failure> {
         let dataset = self.trained.dataset;
-        let order = self.order.permutation(dataset.classes.len())?;
-        let classes: Vec<String> =
-            order.iter().map(|&class| dataset.classes[class].clone()).collect();
         let data_set = self.arguments.data_set.clone().unwrap_or_else(|| dataset.name.clone());
-        let labels = school.test_labels();
-        let stem = reading.to_string().to_lowercase();
-        if taught.iter().all(|phase| phase.points.cols() == 2) {
+        if taught.iter().any(|phase| phase.points.cols() != 2) {
+            return self.embeddings(folder, readings, taught, labels, &data_set);
+        }
+        for (at, reading) in readings.iter().enumerate() {
             if taught.iter().any(|phase| phase.sites.is_none()) {
                 eprintln!("note: no picture of {reading}: its regions are not those of a diagram");
-                return Ok(());
+                continue;
             }
-            let phases = taught.iter().map(|phase| scene_phase(phase, &labels, at)).collect();
-            let method = reading.to_string();
-            let scene = Scene { version: VERSION, data_set, method, classes, phases };
-            let text = serde_json::to_string(&scene)? + "\n";
-            return Ok(output::write_whole(&folder.join(format!("{stem}.scene.json")), &text)?);
-        }
-        for (index, phase) in taught.iter().enumerate() {
-            let spinner = progress::spinner(&format!("t-SNE of phase {}", index + 1));
-            let rows: Vec<usize> = evenly(labels.len(), MOST_SAMPLES).collect();
-            // t-SNE wants three times as many samples as neighbours
-            let perplexity = PERPLEXITY.min((rows.len() as f32 - 2.0) / 3.0);
-            if perplexity < 1.0 {
-                eprintln!("note: no t-SNE of {} test images", rows.len());
-                return Ok(());
-            }
-            let placed = embed(&phase.points.select(&rows), perplexity, STEPS);
-            let place = |(at, &row): (&[f32], &usize)| (at[0], at[1], labels[row]);
-            let embedding = Embedding {
+            let scene = Scene {
                 version: VERSION,
                 data_set: data_set.clone(),
                 method: reading.to_string(),
-                phase: Some(index),
-                perplexity: f64::from(perplexity),
-                classes: classes.clone(),
-                phases: self.protocol.sizes().to_vec(),
-                points: placed.chunks_exact(2).zip(&rows).map(place).collect(),
+                classes: self.classes.clone(),
+                phases: taught.iter().map(|phase| scene_phase(phase, labels, at)).collect(),
             };
-            spinner.finish_and_clear();
-            let name = format!("{stem}-{}.tsne.json", index + 1);
-            output::write_whole(&folder.join(name), &(serde_json::to_string(&embedding)? + "\n"))?;
+            let name = format!("{}.scene.json", stem(*reading));
+            output::write_whole(&folder.join(name), &(serde_json::to_string(&scene)? + "\n"))?;
         }
         Ok(())
     }
+
+    /// Each phase's features brought to the plane, once for all ways to answer from them.
+    fn embeddings(
+        &self,
+        folder: &Path,
+        readings: &[Baseline],
+        taught: &[TaughtPhase],
+        labels: &[u32],
+        data_set: &str,
+    ) -> Result<(), Failure> {
+        let rows: Vec<usize> = evenly(labels.len(), MOST_SAMPLES).collect();
+        // t-SNE wants three times as many samples as neighbours
+        let perplexity = PERPLEXITY.min((rows.len() as f32 - 2.0) / 3.0);
+        if perplexity < 1.0 {
+            eprintln!("note: no t-SNE of {} test images", rows.len());
+            return Ok(());
+        }
+        for (index, phase) in taught.iter().enumerate() {
+            let spinner = progress::spinner(&format!("t-SNE of phase {}", index + 1));
+            let placed = embed(&phase.points.select(&rows), perplexity, STEPS);
+            spinner.finish_and_clear();
+            let place = |(at, &row): (&[f32], &usize)| (at[0], at[1], labels[row]);
+            let points: Vec<Sample> = placed.chunks_exact(2).zip(&rows).map(place).collect();
+            for &reading in readings {
+                let embedding = Embedding {
+                    version: VERSION,
+                    data_set: data_set.to_owned(),
+                    method: reading.to_string(),
+                    phase: Some(index),
+                    perplexity: f64::from(perplexity),
+                    classes: self.classes.clone(),
+                    phases: self.protocol.sizes().to_vec(),
+                    points: points.clone(),
+                };
+                let text = serde_json::to_string(&embedding)? + "\n";
+                let name = format!("{}-{}.tsne.json", stem(reading), index + 1);
+                output::write_whole(&folder.join(name), &text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the names of a method's pictures begin with.
+fn stem(reading: Baseline) -> String {
+    reading.to_string().to_lowercase()
 }
 
 /// One phase in the plane: centres and samples of the classes known.

@@ -94,7 +94,7 @@ impl Job<'_> {
         };
         let mut record = match (&heads, &trained) {
             (Some(heads), _) => heads.outline(arguments, order),
-            (None, Some(trained)) => trained.outline()?,
+            (None, Some(trained)) => trained.outline(),
             (None, None) => RunRecord::default(),
         };
         record.data_set.clone_from(&arguments.data_set);

@@ -33,16 +33,6 @@ pub(super) struct Classroom<'s, 'a> {
 }
 
 impl Classroom<'_, '_> {
-    /// The network's weights.
-    pub(super) fn weights(&self) -> &Weights {
-        self.weights
-    }
-
-    /// How the phase was trained.
-    pub(super) fn recipe(&self) -> Recipe {
-        self.recipe.clone()
-    }
-
     /// Points of the training images of some classes, as they are.
     pub(super) fn points(&mut self, classes: &Range<usize>) -> Result<Labelled> {
         let rows = self.school.rows(classes);

@@ -55,7 +55,7 @@ impl Method for Ewc {
         let share = 1.0 / (self.phases + 1) as f32;
         let old = self.network.take().map(|anchor| anchor.importance).unwrap_or_default();
         let importance = mix(&old, network, share);
-        self.network = Some(Anchor { at: room.weights().learned.clone(), importance });
+        self.network = Some(Anchor { at: room.weights.learned.clone(), importance });
         let importance = mix(&self.head.importance, own, share);
         self.head = Anchor { at: head.values().to_vec(), importance };
         self.phases += 1;
@@ -76,10 +76,10 @@ fn importance(
 ) -> Result<(Vec<f32>, Vec<f32>)> {
     let (mut network, mut own) = (Vec::new(), Vec::new());
     let mut head = head.clone();
-    let recipe = room.recipe();
+    let recipe = room.recipe;
     room.each_batch(&phase.classes, BATCHES, |student, pixels, labels| {
         let points = student.look(pixels)?;
-        let lesson = Lesson { labels, before: None, old: 0, recipe: &recipe, rate: 0.0, step: 0 };
+        let lesson = Lesson { labels, before: None, old: 0, recipe, rate: 0.0, step: 0 };
         let loss = FineTuning.teach(&lesson, &points, &mut head)?;
         student.backward(&loss.points)?;
         add_squares(&mut network, &student.gradient()?);

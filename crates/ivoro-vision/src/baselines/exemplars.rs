@@ -3,7 +3,7 @@
 
 use ivoro::Matrix;
 
-use super::losses::normalised;
+use super::losses::{mean, normalised};
 
 /// Images kept of every class.
 pub(super) const EACH: usize = 20;
@@ -47,11 +47,7 @@ impl Memory {
 pub(super) fn herd(points: &Matrix, count: usize) -> Vec<usize> {
     let (unit, _) = normalised(points);
     let dims = unit.cols();
-    let mut mean = vec![0f64; dims];
-    for row in unit.iter_rows() {
-        mean.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value));
-    }
-    mean.iter_mut().for_each(|sum| *sum /= unit.rows().max(1) as f64);
+    let mean = mean(&unit);
     let mut chosen: Vec<usize> = Vec::new();
     let mut sum = vec![0f64; dims];
     while chosen.len() < count.min(unit.rows()) {

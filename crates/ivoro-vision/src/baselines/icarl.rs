@@ -7,9 +7,9 @@ use super::Baseline;
 use super::classroom::Classroom;
 use super::exemplars::Memory;
 use super::head::Head;
-use super::losses::normalised;
+use super::losses::{mean, normalised};
 use super::lwf_mc::one_against_all;
-use super::method::{Lesson, Loss, Method, Phase};
+use super::method::{Lesson, Loss, Method, Phase, by_outputs};
 use crate::error::Result;
 
 #[derive(Default)]
@@ -38,10 +38,7 @@ impl Method for Icarl {
         let rows: Vec<Vec<usize>> = self.memory.by_class().map(<[usize]>::to_vec).collect();
         for rows in rows {
             let (unit, _) = normalised(&room.points_of(&rows)?);
-            let mut mean = vec![0f32; unit.cols()];
-            for row in unit.iter_rows() {
-                mean.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
-            }
+            let mean: Vec<f32> = mean(&unit).into_iter().map(|value| value as f32).collect();
             let (mean, _) = normalised(&Matrix::new(1, mean.len(), mean)?);
             self.means.push(mean.into_vec());
         }
@@ -50,9 +47,7 @@ impl Method for Icarl {
 
     fn distances(&self, reading: Baseline, points: &Matrix, head: &Head) -> Matrix {
         if reading == Baseline::IcarlCnn {
-            let mut outputs = head.outputs(points);
-            outputs.as_mut_slice().iter_mut().for_each(|value| *value = -*value);
-            return outputs;
+            return by_outputs(points, head, self.sisters());
         }
         let (unit, _) = normalised(points);
         let mut distances = Matrix::zeros(points.rows(), self.means.len());

@@ -15,6 +15,24 @@ fn softmax(row: &[f32], temperature: f32) -> Vec<f64> {
     powers
 }
 
+/// Cross-entropy of one row's softened outputs against chances that are wanted, times `weight`. The
+/// gradient is added.
+fn towards(
+    outputs: &[f32],
+    wanted: impl Iterator<Item = f64>,
+    temperature: f32,
+    weight: f64,
+    gradient: &mut [f32],
+) -> f64 {
+    let chances = softmax(outputs, temperature);
+    let mut loss = 0.0;
+    for ((gradient, chance), wanted) in gradient.iter_mut().zip(chances).zip(wanted) {
+        loss -= weight * wanted * chance.max(f64::MIN_POSITIVE).ln();
+        *gradient += (weight * (chance - wanted) / f64::from(temperature)) as f32;
+    }
+    loss
+}
+
 /// Cross-entropy of the outputs in `columns`, over rows whose label is among them; the mean over
 /// all rows times `weight`. The gradient is added.
 pub(super) fn cross_entropy(
@@ -28,13 +46,10 @@ pub(super) fn cross_entropy(
     let weight = weight / labels.len().max(1) as f64;
     let mut loss = 0.0;
     for (row, &label) in labels.iter().enumerate().filter(|(_, label)| columns.contains(label)) {
-        let chances = softmax(&outputs.row(row)[columns.clone()], temperature);
-        loss -= weight * chances[label - columns.start].max(f64::MIN_POSITIVE).ln();
+        let outputs = &outputs.row(row)[columns.clone()];
+        let wanted = columns.clone().map(|column| f64::from(u8::from(column == label)));
         let gradient = &mut gradient.row_mut(row)[columns.clone()];
-        for (at, (gradient, chance)) in gradient.iter_mut().zip(&chances).enumerate() {
-            let target = f64::from(u8::from(at + columns.start == label));
-            *gradient += (weight * (chance - target) / f64::from(temperature)) as f32;
-        }
+        loss += towards(outputs, wanted, temperature, weight, gradient);
     }
     loss
 }
@@ -52,13 +67,10 @@ pub(super) fn distil(
     let weight = weight / outputs.rows().max(1) as f64;
     let mut loss = 0.0;
     for row in 0..outputs.rows() {
-        let chances = softmax(&outputs.row(row)[columns.clone()], temperature);
+        let outputs = &outputs.row(row)[columns.clone()];
         let wanted = softmax(&wanted.row(row)[columns.clone()], temperature);
         let gradient = &mut gradient.row_mut(row)[columns.clone()];
-        for ((gradient, chance), wanted) in gradient.iter_mut().zip(chances).zip(wanted) {
-            loss -= weight * wanted * chance.max(f64::MIN_POSITIVE).ln();
-            *gradient += (weight * (chance - wanted) / f64::from(temperature)) as f32;
-        }
+        loss += towards(outputs, wanted.into_iter(), temperature, weight, gradient);
     }
     loss
 }
@@ -105,6 +117,16 @@ pub(super) fn distance(
         both.for_each(|(gradient, (a, b))| *gradient += factor * (a - b));
     }
     weight * length
+}
+
+/// The mean of all rows.
+pub(super) fn mean(rows: &Matrix) -> Vec<f64> {
+    let mut mean = vec![0f64; rows.cols()];
+    for row in rows.iter_rows() {
+        mean.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value));
+    }
+    mean.iter_mut().for_each(|sum| *sum /= rows.rows().max(1) as f64);
+    mean
 }
 
 /// Rows of length 1, and the lengths they had.

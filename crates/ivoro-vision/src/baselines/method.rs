@@ -100,14 +100,7 @@ pub(super) trait Method {
 
     /// One row a query, one column a class, smaller is nearer.
     fn distances(&self, _reading: Baseline, points: &Matrix, head: &Head) -> Matrix {
-        let outputs = head.outputs(points);
-        let upright = outputs.cols() / self.sisters();
-        let mut distances = Matrix::zeros(points.rows(), upright);
-        for row in 0..points.rows() {
-            let values = outputs.row(row).iter().step_by(self.sisters());
-            distances.row_mut(row).iter_mut().zip(values).for_each(|(to, value)| *to = -value);
-        }
-        distances
+        by_outputs(points, head, self.sisters())
     }
 
     /// Whether the classes' regions are those of the head's outputs, unturned ones where there are
@@ -137,6 +130,17 @@ impl Baseline {
             Self::Ucir => Box::<super::ucir::Ucir>::default(),
         }
     }
+}
+
+/// Distances that are least where the output of an unturned class is largest.
+pub(super) fn by_outputs(points: &Matrix, head: &Head, sisters: usize) -> Matrix {
+    let outputs = head.outputs(points);
+    let mut distances = Matrix::zeros(points.rows(), outputs.cols() / sisters);
+    for row in 0..points.rows() {
+        let values = outputs.row(row).iter().step_by(sisters);
+        distances.row_mut(row).iter_mut().zip(values).for_each(|(to, value)| *to = -value);
+    }
+    distances
 }
 
 /// A loss on outputs alone: what `add` puts into the outputs' gradient goes back through the head.

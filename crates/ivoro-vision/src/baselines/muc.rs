@@ -66,8 +66,7 @@ impl Method for Muc {
         for at in 0..SIDES {
             // Each in turn is pushed away from the other on what shows no class.
             let other = self.sides[(at + 1) % SIDES].clone();
-            let recipe = room.recipe();
-            fit(&mut self.sides[at], &own.points, &recipe, EPOCHS, |side, points, rows| {
+            fit(&mut self.sides[at], &own.points, room.recipe, EPOCHS, |side, points, rows| {
                 let labels: Vec<usize> = rows.iter().map(|&row| own.labels[row]).collect();
                 on_outputs(points, side, |outputs, gradient| {
                     cross_entropy(outputs, &labels, &columns, 1.0, 1.0, gradient)

@@ -3,11 +3,11 @@
 //! the old outputs in place.
 
 use ivoro::Matrix;
-use ivoro::random::unit;
+use ivoro::random::{normal, unit};
 
 use super::classroom::Classroom;
 use super::head::Head;
-use super::losses::{cross_entropy, distance};
+use super::losses::{cross_entropy, distance, mean};
 use super::method::{Lesson, Loss, Method, Phase, on_outputs};
 use crate::error::Result;
 
@@ -81,27 +81,19 @@ impl Pass {
             let class = (unit(seed, at as u64) * old as f64) as usize;
             labels.push(class * SISTERS);
             for (index, mean) in self.means[class].iter().enumerate() {
-                let draw = (count + 2 * (at * dims + index)) as u64;
-                values.push(mean + self.radius * gaussian(seed, draw));
+                // Behind the draws of classes; a normal number takes two of them.
+                let draw = (count.div_ceil(2) + at * dims + index) as u64;
+                values.push(mean + self.radius * normal(seed, draw) as f32);
             }
         }
         Ok((Matrix::new(count, dims, values)?, labels))
     }
 }
 
-/// A normal number, by Box and Muller, of two uniform ones.
-fn gaussian(seed: u64, index: u64) -> f32 {
-    let (a, b) = (unit(seed, index), unit(seed, index + 1));
-    ((-2.0 * (1.0 - a).ln()).sqrt() * (2.0 * std::f64::consts::PI * b).cos()) as f32
-}
-
 /// The mean of points, and the mean square of how far a value is from it.
 fn mean_and_square(points: &Matrix) -> (Vec<f32>, f64) {
     let count = points.rows().max(1) as f64;
-    let mut mean = vec![0f64; points.cols()];
-    for row in points.iter_rows() {
-        mean.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value) / count);
-    }
+    let mean = mean(points);
     let mut square = 0.0;
     for row in points.iter_rows() {
         let off = row.iter().zip(&mean).map(|(&value, mean)| (f64::from(value) - mean).powi(2));

@@ -183,7 +183,9 @@ fn begin(parameter: &Parameter, stream: u64) -> Vec<f32> {
         Role::Kernel => {
             let fan_out = parameter.shape[0] * parameter.shape[2] * parameter.shape[3];
             let deviation = (2.0 / fan_out as f64).sqrt();
-            (0..count).map(|at| (deviation * normal(stream, at as u64)) as f32).collect()
+            (0..count)
+                .map(|at| (deviation * ivoro::random::normal(stream, at as u64)) as f32)
+                .collect()
         }
         Role::Linear => {
             let bound = 1.0 / (parameter.shape[1] as f64).sqrt();
@@ -193,12 +195,6 @@ fn begin(parameter: &Parameter, stream: u64) -> Vec<f32> {
         Role::Scale | Role::Variance => vec![1.0; count],
         Role::Shift | Role::Bias | Role::Mean => vec![0.0; count],
     }
-}
-
-/// The `index`-th standard normal number of a stream (Box and Muller).
-fn normal(stream: u64, index: u64) -> f64 {
-    let radius = (-2.0 * (1.0 - ivoro::random::unit(stream, 2 * index)).ln()).sqrt();
-    radius * (std::f64::consts::TAU * ivoro::random::unit(stream, 2 * index + 1)).cos()
 }
 
 /// Other projects' names for the same layers.
