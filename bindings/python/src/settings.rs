@@ -12,11 +12,12 @@ use pyo3::types::PyDict;
 use crate::failure::{Failure, Outcome};
 
 /// All names.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "exponent",
     "scale",
     "shift",
     "ridge",
+    "prior",
     "layer_weights",
     "weight_decay",
     "beta",
@@ -93,6 +94,7 @@ pub(crate) fn options(settings: &Bound<'_, PyDict>) -> Outcome<ModelOptions> {
         scale: wanted.number("scale")?,
         shift: wanted.number("shift")?,
         ridge: wanted.number("ridge")?,
+        prior: wanted.number("prior")?,
         layer_weights: wanted.get("layer_weights", "two numbers")?,
         weight_decay: wanted.number("weight_decay")?,
         beta: wanted.number("beta")?,

@@ -20,9 +20,12 @@ pub(crate) struct SettingArguments {
     /// N: shift η.
     #[arg(long, value_name = "η", allow_negative_numbers = true)]
     shift: Option<f64>,
-    /// W: ridge ε, as a share of the mean variance.
+    /// W and Q: ridge ε, as a share of the mean variance.
     #[arg(long, value_name = "ε")]
     ridge: Option<f64>,
+    /// Q: κ, for how many samples of a class the pooled covariance counts.
+    #[arg(long, value_name = "κ")]
+    prior: Option<f64>,
     /// L: weights of the last layer and of the third block.
     #[arg(long, value_name = "A,B", value_parser = two_numbers)]
     layer_weights: Option<[f64; 2]>,
@@ -102,6 +105,7 @@ impl SettingArguments {
             scale: self.scale,
             shift: self.shift,
             ridge: self.ridge,
+            prior: self.prior,
             layer_weights: self.layer_weights,
             weight_decay: self.weight_decay,
             beta: self.beta,

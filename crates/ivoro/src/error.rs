@@ -161,7 +161,7 @@ pub enum Error {
 
     /// A variant's name does not parse.
     #[error(
-        "variant {name}: {reason}; the grammar is iVoro[3][-[N][F][K][W][D][R][AC|AI][L]], letters in this order"
+        "variant {name}: {reason}; the grammar is iVoro[3][-[N][F][K][W|Q][D][R][AC|AI][L]], letters in this order"
     )]
     Variant {
         /// The name given.

@@ -141,6 +141,15 @@ impl Matrix {
         Self::own(rows.len(), self.cols, data)
     }
 
+    /// Rows become columns.
+    pub(crate) fn transposed(&self) -> Self {
+        let mut out = Self::zeros(self.cols, self.rows);
+        for (row, values) in self.iter_rows().enumerate() {
+            values.iter().enumerate().for_each(|(col, &value)| out.row_mut(col)[row] = value);
+        }
+        out
+    }
+
     /// Appends the rows of `other`.
     pub fn append(&mut self, other: &Self) -> Result<()> {
         if self.cols != other.cols {

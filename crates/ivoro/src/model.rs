@@ -177,7 +177,7 @@ impl Model {
         if let Some(fitted) = &self.calibration {
             return Ok(fitted.temperature);
         }
-        if self.head.variant().whiten {
+        if self.head.variant().is_metric() {
             return Ok(2.0);
         }
         let own = self.head.own_distances()?;

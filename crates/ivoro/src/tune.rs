@@ -27,6 +27,8 @@ pub struct Given {
     pub shift: Option<f64>,
     /// Ridge of W.
     pub ridge: Option<f64>,
+    /// κ of Q.
+    pub prior: Option<f64>,
     /// Weights of the last layer and the third block.
     pub layer_weights: Option<[f64; 2]>,
     /// Weight decay of D's probe.
@@ -164,6 +166,7 @@ impl Given {
         set(&mut settings.transform.scale, self.scale);
         set(&mut settings.transform.shift, self.shift);
         set(&mut settings.ridge, self.ridge);
+        set(&mut settings.prior, self.prior);
         set(&mut settings.weight_decay, self.weight_decay);
         set(&mut settings.beta, self.beta);
         settings.layer_weights = self.layer_weights.unwrap_or(settings.layer_weights);
@@ -175,7 +178,7 @@ impl Given {
 type Plan = fn(Variant, &Settings, &Given) -> Option<Step>;
 
 /// In this order, each setting on the simplest variant in which it acts.
-const PLAN: [Plan; 7] = [lambda, ridge, layer_weights, shift, residual, decay, probe_space];
+const PLAN: [Plan; 8] = [own, lambda, ridge, layer_weights, shift, residual, decay, probe_space];
 
 fn step<T: Copy>(
     setting: &'static str,
@@ -234,8 +237,25 @@ fn ridge(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
     Some(step("ridge", simple, settings, &values, |v| v.to_string(), |s, v| s.ridge = v))
 }
 
+/// Both say how little a class's own covariance is trusted, so they are chosen together, and before
+/// λ, whose best value depends on them.
+fn own(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
+    if !variant.own || (given.ridge.is_some() && given.prior.is_some()) {
+        return None;
+    }
+    let simple = Variant { views: Views::Single, ..variant };
+    let ridges = given.ridge.map_or(vec![0.1, 0.03, 0.3, 1.0], |ridge| vec![ridge]);
+    let priors = given.prior.map_or(vec![500.0, 1000.0, 250.0, 2000.0], |prior| vec![prior]);
+    let pairs: Vec<(f64, f64)> =
+        ridges.iter().flat_map(|&ridge| priors.iter().map(move |&prior| (ridge, prior))).collect();
+    let label = |(ridge, prior)| format!("{ridge},{prior}");
+    Some(step("ridge,prior", simple, settings, &pairs, label, |s, (r, p)| {
+        (s.ridge, s.prior) = (r, p);
+    }))
+}
+
 fn layer_weights(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
-    if !variant.layered || variant.whiten || given.layer_weights.is_some() {
+    if !variant.layered || variant.is_metric() || given.layer_weights.is_some() {
         return None;
     }
     let simple = Variant { layered: true, ..plain(variant) };

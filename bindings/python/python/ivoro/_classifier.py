@@ -35,11 +35,13 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     variant : str, default="iVoro-NW"
-        What is switched on: ``iVoro[3][-[N][F][K][W][D][R][AC|AI][L]]``.
+        What is switched on: ``iVoro[3][-[N][F][K][W|Q][D][R][AC|AI][L]]``.
     exponent, scale, shift : float, optional
         λ, w and η of the letter N.
     ridge : float, optional
-        ε of W, as a share of the mean variance.
+        ε of W and Q, as a share of the mean variance.
+    prior : float, optional
+        κ of Q: for how many samples of a class the pooled covariance counts.
     layer_weights : pair of float, optional
         L: weights of the last layer and of the block before it.
     weight_decay : float, optional
@@ -122,6 +124,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         scale: float | None = None,
         shift: float | None = None,
         ridge: float | None = None,
+        prior: float | None = None,
         layer_weights: tuple[float, float] | None = None,
         weight_decay: float | None = None,
         beta: float | None = None,
@@ -142,6 +145,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         self.scale = scale
         self.shift = shift
         self.ridge = ridge
+        self.prior = prior
         self.layer_weights = layer_weights
         self.weight_decay = weight_decay
         self.beta = beta

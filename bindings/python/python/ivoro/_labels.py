@@ -21,7 +21,8 @@ def text_of(label: Any) -> str:
 
 def texts_of(labels: NDArray[Any]) -> list[str]:
     """The class names of labels."""
-    return [text_of(label) for label in labels.tolist()]
+    # only an array of objects may hold NumPy's own numbers
+    return list(map(text_of if labels.dtype.kind == "O" else str, labels.tolist()))
 
 
 def labels_of(names: list[str]) -> NDArray[Any]:
@@ -71,8 +72,7 @@ def encoded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
 def counted(y: NDArray[Any], low: int, high: int) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """The same for whole numbers that lie close together, without sorting them."""
     shifted = np.subtract(y, low, dtype=np.int64)
-    present = np.zeros(high - low + 1, dtype=bool)
-    present[shifted] = True
+    present = np.bincount(shifted) > 0
     places = np.cumsum(present, dtype=np.uint32) - np.uint32(1)
     labels = (np.flatnonzero(present) + low).astype(y.dtype)
-    return labels, places[shifted]
+    return labels, places.take(shifted)

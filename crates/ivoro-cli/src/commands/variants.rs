@@ -8,7 +8,7 @@ use crate::output;
 
 /// Explains the letters.
 pub(crate) fn variants() -> Result<(), Failure> {
-    let mut text = String::from("iVoro[3][-[N][F][K][W][D][R][AC|AI][L]]\n\n");
+    let mut text = String::from("iVoro[3][-[N][F][K][W|Q][D][R][AC|AI][L]]\n\n");
     for (letter, meaning) in LETTERS {
         let _ = writeln!(text, "  {letter:<3} {meaning}");
     }

@@ -24,11 +24,11 @@ fn a_wrong_flag() {
 fn a_wrong_variant_teaches_the_grammar() {
     let place = Place::new();
     insta::assert_snapshot!(refused(&place, "run data.features --variants iVoro,iVoro-DN --out o"), @"
-    error: variant iVoro-DN: N is unknown, repeated or out of order; the grammar is iVoro[3][-[N][F][K][W][D][R][AC|AI][L]], letters in this order
+    error: variant iVoro-DN: N is unknown, repeated or out of order; the grammar is iVoro[3][-[N][F][K][W|Q][D][R][AC|AI][L]], letters in this order
     hint: `ivoro variants` explains the letters
     ");
     let message = place.ivoro("learn m.ivoro data.features --variant iVoro-K").bad(2);
-    assert!(message.contains("iVoro[3][-[N][F][K][W][D][R][AC|AI][L]]"), "{message}");
+    assert!(message.contains("iVoro[3][-[N][F][K][W|Q][D][R][AC|AI][L]]"), "{message}");
     insta::assert_snapshot!(refused(&place, "run data.features --variants none"), @"error: no method to run: name variants, peers or baselines");
 }
 

@@ -157,7 +157,7 @@ fn families<'g, 'a>(group: &'g Group<'a>) -> Vec<(&'static str, Vec<&'g Row<'a>>
         "variants with AC",
         "variants with AI",
         "variants with the third block",
-        "variants with W",
+        "variants with W or Q",
         "other variants",
     ]
     .into_iter()
@@ -166,7 +166,7 @@ fn families<'g, 'a>(group: &'g Group<'a>) -> Vec<(&'static str, Vec<&'g Row<'a>>
     for row in group.rows.iter().filter(|row| row.kind == Kind::Variant) {
         let at = match row.variant {
             None => 5,
-            Some(variant) if variant.whiten => 4,
+            Some(variant) if variant.whiten || variant.own => 4,
             Some(variant) if variant.third || variant.layered => 3,
             Some(variant) if variant.views == Views::Integration => 2,
             Some(variant) if variant.views == Views::Consensus => 1,

@@ -247,7 +247,7 @@ fn ablation(columns: &Columns<'_, '_>) -> Markup {
 }
 
 /// The letters in the order of names.
-const LETTERS: [&str; 10] = ["3", "N", "F", "K", "W", "D", "R", "AC", "AI", "L"];
+const LETTERS: [&str; 11] = ["3", "N", "F", "K", "W", "Q", "D", "R", "AC", "AI", "L"];
 
 fn letters(row: &Row<'_>) -> Markup {
     let on = row.variant.map(|v| {
@@ -257,6 +257,7 @@ fn letters(row: &Row<'_>) -> Markup {
             v.flip,
             v.lift,
             v.whiten,
+            v.own,
             v.divide,
             v.residual,
             v.views == Views::Consensus,

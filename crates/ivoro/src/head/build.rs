@@ -3,13 +3,14 @@ use std::sync::OnceLock;
 use crate::diagram::PowerDiagram;
 use crate::error::{Error, Result};
 use crate::head::cells::{Cells, Metric};
+use crate::head::own::Quadrics;
 use crate::head::{Frame, Head, KnownClass};
 use crate::linalg::Symmetric;
 use crate::matrix::Matrix;
 use crate::statistics::{ClassStatistics, SecondMoments, within_scatter};
 
-/// Σ z zᵀ of a block, wherever it is kept.
-pub(crate) type Scatter<'a> = dyn FnMut(usize) -> Result<Symmetric> + 'a;
+/// Σ z zᵀ of a block, of one class or of all together, wherever it is kept.
+pub(crate) type Scatter<'a> = dyn FnMut(usize, Option<usize>) -> Result<Symmetric> + 'a;
 
 impl Head {
     /// The diagram, built when first asked for.
@@ -17,7 +18,7 @@ impl Head {
         if let Some(cells) = self.cells.get() {
             return Ok(cells);
         }
-        let cells = Box::new(self.build(&mut |block| self.scatter(block))?);
+        let cells = Box::new(self.build(&mut |block, class| self.scatter(block, class))?);
         Ok(self.cells.get_or_init(|| cells))
     }
 
@@ -61,12 +62,22 @@ impl Head {
 
     fn metric(&self, frame: &Frame, block: usize, scatter: &mut Scatter<'_>) -> Result<Metric> {
         let centres = self.centres(frame, block)?;
-        if !self.variant.whiten {
+        if !self.variant.is_metric() {
             return Ok(Metric::Plain(PowerDiagram::voronoi(centres)));
         }
         let classes = self.classes.iter().map(|class| &class.statistics);
-        let sums = classes.map(|kept| (&kept.blocks[block], kept.count));
-        let mut covariance = within_scatter(scatter(block)?, sums, frame.grids[block]);
+        let sums: Vec<_> = classes.map(|kept| (&kept.blocks[block], kept.count)).collect();
+        let grid = frame.grids[block];
+        let mut covariance = within_scatter(scatter(block, None)?, sums.iter().copied(), grid);
+        if self.variant.own {
+            let own = sums.iter().enumerate().map(|(class, &(sums, count))| {
+                let own = scatter(block, Some(class))?;
+                Ok((within_scatter(own, [(sums, count)].into_iter(), grid), count))
+            });
+            let own = own.collect::<Result<Vec<_>>>()?;
+            let quadrics = Quadrics::new(&covariance, &centres, &own, &self.settings)?;
+            return Ok(Metric::Own(quadrics));
+        }
         let ridge = self.settings.ridge;
         covariance.add_diagonal(ridge * covariance.mean_diagonal());
         let factor = covariance.factor("within-class covariance", ridge)?;
@@ -93,15 +104,16 @@ impl Head {
         Matrix::new(self.classes.len(), frame.dims[block], data)
     }
 
-    /// Σ z zᵀ of one block, of all classes together.
-    fn scatter(&self, block: usize) -> Result<Symmetric> {
+    /// Σ z zᵀ of one block, of one class or of all together.
+    fn scatter(&self, block: usize, class: Option<usize>) -> Result<Symmetric> {
         let Some(frame) = &self.frame else { return Ok(Symmetric::zeros(0)) };
         let grid = frame.grids[block];
         if let Some(pooled) = &self.pooled {
             return Ok(pooled[block].to_symmetric(grid));
         }
         let mut sum = SecondMoments::zeros(frame.dims[block]);
-        for class in &self.classes {
+        let classes = class.map_or(0..self.classes.len(), |class| class..class + 1);
+        for class in &self.classes[classes] {
             let second = class.statistics.second.as_ref().map(|second| &second[block]);
             let overflow = || Error::CountOverflow {
                 class: class.name.clone(),
@@ -148,8 +160,8 @@ impl Head {
 
     fn measure_own(&self, cells: &Cells) -> Vec<f64> {
         let Some(frame) = &self.frame else { return Vec::new() };
-        if self.variant.whiten {
-            // the pooled metric makes the expected distance of every class the same
+        if self.variant.is_metric() {
+            // the metric makes the expected distance of every class the same
             return vec![1.0; self.classes.len()];
         }
         let gamma = f64::from(cells.gamma);

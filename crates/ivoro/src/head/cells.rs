@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use crate::diagram::{PowerDiagram, add_influence, squared_length};
 use crate::error::Result;
 use crate::head::indexed::Indexed;
+use crate::head::own::Quadrics;
 use crate::head::points::Points;
 use crate::head::settings::{Pairs, Rule};
 use crate::linalg::Factor;
@@ -18,6 +19,8 @@ pub(crate) enum Metric {
     /// Squared Mahalanobis distances: a power diagram in the plain space, and the factor that
     /// measures the query itself.
     Whitened { diagram: PowerDiagram, factor: Factor },
+    /// Squared Mahalanobis distances in every class's own metric.
+    Own(Quadrics),
 }
 
 impl Metric {
@@ -33,26 +36,30 @@ impl Metric {
         Ok(Self::Whitened { diagram: PowerDiagram::new(linear, weights)?, factor })
     }
 
-    /// The diagram whose nearest cell is the answer.
-    pub(crate) fn diagram(&self) -> &PowerDiagram {
+    /// The diagram whose nearest cell is the answer; classes with metrics of their own have none.
+    pub(crate) fn diagram(&self) -> Option<&PowerDiagram> {
         match self {
-            Self::Plain(diagram) | Self::Whitened { diagram, .. } => diagram,
+            Self::Plain(diagram) | Self::Whitened { diagram, .. } => Some(diagram),
+            Self::Own(_) => None,
         }
     }
 
     /// Distances to every centre. Without `absolute`, whitened distances are short of a number
     /// that is the same for all classes: ranks and probabilities do not need it.
     fn distances(&self, queries: &Matrix, absolute: bool) -> Result<Matrix> {
-        let mut out = self.diagram().distances(queries)?;
-        if let Self::Whitened { factor, .. } = self {
-            let white = absolute.then(|| factor.whiten(queries));
-            let cols = out.cols().max(1);
-            out.as_mut_slice().par_chunks_mut(cols).enumerate().for_each(|(row, out)| {
-                let own = white.as_ref().map_or(0.0, |white| squared_length(white.row(row)));
-                let shift = own - squared_length(queries.row(row));
-                out.iter_mut().for_each(|value| *value += shift);
-            });
-        }
+        let (diagram, factor) = match self {
+            Self::Plain(diagram) => return diagram.distances(queries),
+            Self::Own(quadrics) => return Ok(quadrics.distances(queries)),
+            Self::Whitened { diagram, factor } => (diagram, factor),
+        };
+        let mut out = diagram.distances(queries)?;
+        let white = absolute.then(|| factor.whiten(queries));
+        let cols = out.cols().max(1);
+        out.as_mut_slice().par_chunks_mut(cols).enumerate().for_each(|(row, out)| {
+            let own = white.as_ref().map_or(0.0, |white| squared_length(white.row(row)));
+            let shift = own - squared_length(queries.row(row));
+            out.iter_mut().for_each(|value| *value += shift);
+        });
         Ok(out)
     }
 }

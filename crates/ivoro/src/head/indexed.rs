@@ -63,7 +63,7 @@ impl Head {
     /// One view, one layer, plain distances and no probe: N, F and R change points or centres.
     fn is_one_diagram(&self) -> bool {
         let single = self.frame.as_ref().is_some_and(|frame| frame.dims.len() == 1);
-        single && !self.variant.whiten && !self.variant.divide && self.settings.gamma == 1.0
+        single && !self.variant.is_metric() && !self.variant.divide && self.settings.gamma == 1.0
     }
 
     /// The index that answers queries, or `None` where they are compared with all classes.

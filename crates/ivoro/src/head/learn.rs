@@ -1,7 +1,7 @@
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::head::points::{Points, Stage};
-use crate::head::settings::{ProbeViews, ScatterKept};
+use crate::head::settings::ProbeViews;
 use crate::head::{Clique, Frame, Head, KnownClass};
 use crate::matrix::Matrix;
 use crate::probes::Fit;
@@ -110,7 +110,7 @@ impl Head {
         batch: &Batch,
     ) -> Result<(Vec<ClassStatistics>, Option<Vec<SecondMoments>>)> {
         let classes = batch.names.len();
-        let per_class = self.variant.whiten && self.settings.scatter == ScatterKept::PerClass;
+        let per_class = self.variant.keeps_second_per_class(self.settings.scatter);
         let mut statistics = vec![ClassStatistics::empty(&frame.dims, per_class); classes];
         for &label in &batch.labels {
             statistics[label as usize].count += 1;

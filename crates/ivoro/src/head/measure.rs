@@ -44,11 +44,15 @@ impl Head {
     /// The nearest class of every query.
     pub fn predict(&self, queries: &Features) -> Result<Vec<u32>> {
         let cells = self.cells()?;
-        if cells.cross.len() > 1 || cells.probes.is_some() {
+        let diagram = match (&cells.cross[..], &cells.probes) {
+            ([metric], None) => metric.diagram(),
+            _ => None,
+        };
+        let Some(diagram) = diagram else {
             let distances = self.measure(queries, false)?;
             return Ok(distances.iter_rows().map(|row| least(row) as u32).collect());
-        }
-        let nearest = |points: &Points| cells.cross[0].diagram().nearest(points.block(0, 0));
+        };
+        let nearest = |points: &Points| diagram.nearest(points.block(0, 0));
         if self.variant.takes_features_as_they_are() {
             let nearest = nearest(&self.points(queries, Stage::Full)?)?;
             return Ok(nearest.iter().map(|nearest| nearest.cell).collect());

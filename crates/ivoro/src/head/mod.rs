@@ -10,6 +10,7 @@ mod change;
 mod indexed;
 mod learn;
 mod measure;
+mod own;
 mod pictures;
 mod points;
 mod settings;
@@ -22,8 +23,8 @@ use std::sync::{Arc, OnceLock};
 pub use answer::Answers;
 pub(crate) use answer::strangeness;
 pub(crate) use build::Scatter;
-use cells::Cells;
 pub(crate) use cells::least;
+use cells::{Cells, Metric};
 pub use change::{Forgetting, Merging};
 pub(crate) use indexed::Indexed;
 pub use indexed::{Approximation, INDEXED_FROM, Search};
@@ -31,7 +32,7 @@ use points::{Points, Stage, compose, used_layers};
 pub use settings::{Optimiser, Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
 pub use variant::{EXTENDED, LETTERS, PAPER, Variant, Views};
 
-use crate::diagram::ClusterDiagram;
+use crate::diagram::{ClusterDiagram, PowerDiagram};
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::learner::Learner;
@@ -245,8 +246,15 @@ impl Head {
     /// The diagram over layers of the upright view, for pictures and for checks.
     pub fn diagram(&self) -> Result<ClusterDiagram> {
         let cells = self.cells()?;
-        let layers = (0..cells.layers).map(|layer| cells.cross[layer].diagram().clone()).collect();
+        let layers = self.diagrams()?.into_iter().take(cells.layers).cloned().collect();
         ClusterDiagram::new(layers, cells.layer_weights.clone(), cells.gamma)
+    }
+
+    /// The power diagram of every block.
+    fn diagrams(&self) -> Result<Vec<&PowerDiagram>> {
+        let diagrams: Option<Vec<_>> = self.cells()?.cross.iter().map(Metric::diagram).collect();
+        let what = "classes with metrics of their own (Q) have no power diagram".to_owned();
+        diagrams.ok_or(Error::Unsupported { what })
     }
 
     /// Puts back what a model file holds.

@@ -17,6 +17,6 @@ impl Head {
     /// The diagram between phases of each view and layer that is measured by itself, view-major:
     /// under AC and AI the sister classes of one rotation each.
     pub fn block_diagrams(&self) -> Result<Vec<PowerDiagram>> {
-        Ok(self.cells()?.cross.iter().map(|metric| metric.diagram().clone()).collect())
+        Ok(self.diagrams()?.into_iter().cloned().collect())
     }
 }

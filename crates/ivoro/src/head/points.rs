@@ -1,14 +1,14 @@
 use crate::error::{Error, Result};
 use crate::features::{Features, View};
 use crate::head::settings::Settings;
-use crate::head::variant::{Variant, Views};
+use crate::head::variant::Variant;
 use crate::lift::Lift;
 use crate::matrix::Matrix;
 
 /// What samples become for a variant: one matrix per view and layer that distances are measured in.
 ///
-/// Without W that is each rotation × layer by itself; with W, layers are concatenated, and under AI
-/// rotations too, so that one joint metric can be learned.
+/// Without W and Q that is each rotation × layer by itself; with them, layers are concatenated, and
+/// with W under AI rotations too, so that one joint metric can be learned.
 #[derive(Clone, Debug)]
 pub(crate) struct Points {
     /// Views that stay separate.
@@ -98,10 +98,10 @@ pub(crate) fn compose(
 
 fn arrange(grid: Vec<Vec<Matrix>>, variant: Variant) -> Result<Points> {
     let (views, layers) = (grid.len(), grid[0].len());
-    if !variant.whiten {
+    if !variant.is_metric() {
         return Ok(Points { views, layers, blocks: grid.into_iter().flatten().collect() });
     }
-    let joined: Vec<Vec<&Matrix>> = if variant.views == Views::Integration {
+    let joined: Vec<Vec<&Matrix>> = if variant.separate().0 == 1 {
         vec![grid.iter().flatten().collect()]
     } else {
         grid.iter().map(|row| row.iter().collect()).collect()

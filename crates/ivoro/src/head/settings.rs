@@ -109,8 +109,11 @@ text_choice!(ScatterKept, "scatter", "write pooled or per-class",
 pub struct Settings {
     /// N: λ, w and η.
     pub transform: Transform,
-    /// W: ε, the ridge as a share of the mean diagonal.
+    /// W and Q: ε, the ridge as a share of the mean diagonal.
     pub ridge: f64,
+    /// Q: κ, for how many samples of a class the pooled covariance counts.
+    #[serde(default = "Settings::usual_prior")]
+    pub prior: f64,
     /// L: weight of the last layer and of the third block.
     pub layer_weights: [f64; 2],
     /// L: exponent γ of the influence function.
@@ -144,6 +147,7 @@ impl Default for Settings {
         Self {
             transform: Transform { lambda: 0.7, scale: 10.0, shift: 0.0 },
             ridge: 1.0,
+            prior: Self::usual_prior(),
             layer_weights: [1.0, 1.0],
             gamma: 1.0,
             weight_decay: 1e-4,
@@ -162,10 +166,15 @@ impl Default for Settings {
 }
 
 impl Settings {
+    fn usual_prior() -> f64 {
+        500.0
+    }
+
     /// Checks every number's range.
     pub fn check(&self) -> Result<()> {
         Transform::new(self.transform.lambda, self.transform.scale, self.transform.shift)?;
         non_negative("ridge", self.ridge)?;
+        non_negative("prior", self.prior)?;
         non_negative("weight-decay", self.weight_decay)?;
         non_negative("beta", self.beta)?;
         for weight in self.layer_weights {

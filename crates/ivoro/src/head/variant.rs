@@ -2,6 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
+use crate::head::settings::ScatterKept;
 
 /// How the four rotated views of a query come together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -35,6 +36,8 @@ pub struct Variant {
     pub lift: bool,
     /// **W**: distances are measured in the pooled within-class metric.
     pub whiten: bool,
+    /// **Q**: every class is measured in a metric of its own.
+    pub own: bool,
     /// **D**: boundaries within a phase come from a probe.
     pub divide: bool,
     /// **R**: centres are moved from the means by a residual probe.
@@ -84,12 +87,13 @@ pub const EXTENDED: [&str; 9] = [
 ];
 
 /// Each letter with what it does, in the order of the grammar.
-pub const LETTERS: [(&str, &str); 10] = [
+pub const LETTERS: [(&str, &str); 11] = [
     ("3", "the third block's features alone, instead of the last layer's"),
     ("N", "every feature is L2-normalised, scaled (w, η) and raised to the power λ"),
     ("F", "features of an image and of its mirror image are averaged"),
     ("K", "a fixed random projection with ReLU lifts the point before W"),
     ("W", "distances in the pooled within-class metric (Mahalanobis); AI and L concatenate"),
+    ("Q", "every class in a metric of its own, shrunk to the pooled one; L concatenates"),
     ("D", "divide and conquer: inside a phase a probe decides, between phases the prototypes"),
     ("R", "residual: a probe moves the prototypes, held near them by β"),
     ("AC", "augmentation consensus: four rotations vote"),
@@ -105,18 +109,20 @@ impl Variant {
         flip: false,
         lift: false,
         whiten: false,
+        own: false,
         divide: false,
         residual: false,
         views: Views::Single,
         layered: false,
     };
 
-    fn flags(&mut self) -> [(&'static str, &mut bool); 6] {
+    fn flags(&mut self) -> [(&'static str, &mut bool); 7] {
         [
             ("N", &mut self.normalise),
             ("F", &mut self.flip),
             ("K", &mut self.lift),
             ("W", &mut self.whiten),
+            ("Q", &mut self.own),
             ("D", &mut self.divide),
             ("R", &mut self.residual),
         ]
@@ -127,11 +133,21 @@ impl Variant {
         self.views != Views::Single
     }
 
-    /// How many views and how many layers stay separate: W joins layers, and under AI views.
+    /// Whether distances depend on how samples spread.
+    pub(crate) fn is_metric(&self) -> bool {
+        self.whiten || self.own
+    }
+
+    /// How many views and how many layers stay separate: W and Q join layers, W under AI views.
     pub(crate) fn separate(&self) -> (usize, usize) {
         let joined = self.whiten && self.views == Views::Integration;
         let views = if self.rotates() && !joined { 4 } else { 1 };
-        (views, if self.layered && !self.whiten { 2 } else { 1 })
+        (views, if self.layered && !self.is_metric() { 2 } else { 1 })
+    }
+
+    /// Whether second moments are kept for every class, given who keeps those of W.
+    pub(crate) fn keeps_second_per_class(&self, scatter: ScatterKept) -> bool {
+        self.own || self.whiten && scatter == ScatterKept::PerClass
     }
 
     /// Reads the letters behind `iVoro-`; returns what could not be read.
@@ -158,6 +174,8 @@ impl Variant {
             Some("iVoro3 is the third block alone and L adds it to the last layer")
         } else if self.lift && !self.whiten {
             Some("K lifts before W, so it needs W")
+        } else if self.own && (self.whiten || self.divide || self.residual) {
+            Some("Q gives every class its own metric, and W, D and R need one for all")
         } else {
             None
         }
@@ -229,7 +247,7 @@ mod tests {
     #[test]
     fn every_sensible_combination_round_trips() {
         let mut count = 0;
-        for bits in 0..512u32 {
+        for bits in 0..1024u32 {
             let on = |bit: u32| bits >> bit & 1 == 1;
             for views in [Views::Single, Views::Consensus, Views::Integration] {
                 let variant = Variant {
@@ -242,6 +260,7 @@ mod tests {
                     residual: on(6),
                     views,
                     layered: on(7),
+                    own: on(8),
                 };
                 let parsed = variant.to_string().parse::<Variant>();
                 match variant.senseless() {
@@ -251,7 +270,7 @@ mod tests {
                 count += 1;
             }
         }
-        assert_eq!(count, 1536);
+        assert_eq!(count, 3072);
         for name in PAPER.iter().chain(&EXTENDED) {
             assert_eq!(name.parse::<Variant>().unwrap().to_string(), *name);
         }
@@ -269,11 +288,14 @@ mod tests {
             "iVoro-ACAI",
             "iVoro3-NACL",
             "iVoro-K",
+            "iVoro-QD",
+            "iVoro-WQ",
+            "iVoro-NQR",
             "iVoroN",
             "iVoro-A",
         ] {
             let text = name.parse::<Variant>().unwrap_err().to_string();
-            assert!(text.contains("iVoro[3][-[N][F][K][W][D][R][AC|AI][L]]"), "{text}");
+            assert!(text.contains("iVoro[3][-[N][F][K][W|Q][D][R][AC|AI][L]]"), "{text}");
         }
     }
 }

@@ -3,10 +3,12 @@
 //! Work is cut into tiles of a fixed size, each tile is one sequential call of the GEMM crate, and
 //! partial sums are added in a fixed order. Threads only decide who computes a tile, never how.
 
+mod mahalanobis;
 mod product;
 mod symmetric;
 mod thin;
 
+pub(crate) use mahalanobis::{mahalanobis, squared_distance};
 pub use product::{fill_products, times_transposed, times_transposed_alike};
 pub(crate) use symmetric::tile_rows;
 pub use symmetric::{Factor, Symmetric};

@@ -230,6 +230,13 @@ impl Factor {
         })
     }
 
+    /// `L⁻¹`: what [`Self::whiten`] multiplies with.
+    pub fn inverse(&self) -> Matrix {
+        let mut columns = Matrix::zeros(self.dim, self.dim);
+        (0..self.dim).for_each(|at| columns.row_mut(at)[at] = 1.0);
+        self.whiten(&columns).transposed()
+    }
+
     fn apply(&self, rows: &Matrix, work: impl Fn(&mut [f64]) + Sync) -> Matrix {
         assert_eq!(rows.cols(), self.dim, "dimension of a right-hand side");
         let mut out = Matrix::zeros(rows.rows(), rows.cols());

@@ -26,7 +26,7 @@ use rayon::prelude::*;
 
 use super::PeerSettings;
 use super::intake::Phase;
-use super::rows::{normalised, single_bytes, squared_distance, transposed, triangle};
+use super::rows::{normalised, single_bytes, triangle};
 use super::student::Method;
 use crate::error::Result;
 use crate::linalg::{self, Symmetric};
@@ -72,11 +72,9 @@ impl Method for Fecam {
         let mut out = Matrix::zeros(points.rows(), self.classes.len());
         for (column, class) in self.classes.iter().enumerate() {
             let whitener = class.whitener(self.settings.fecam_shrink)?;
-            let white = linalg::times_transposed(&points, whitener);
             let mean = linalg::times_transposed(&class.mean, whitener);
-            for (row, point) in white.iter_rows().enumerate() {
-                out.row_mut(row)[column] = squared_distance(point, mean.row(0));
-            }
+            let found = linalg::mahalanobis(&points, whitener, &mean);
+            found.into_iter().enumerate().for_each(|(row, value)| out.row_mut(row)[column] = value);
         }
         Ok(out)
     }
@@ -113,8 +111,7 @@ impl Class {
         shrink_towards_means(&mut matrix, shrink);
         normalise_variances(&mut matrix);
         let factor = matrix.factor("class covariance", shrink.0)?;
-        let whitener = transposed(&factor.whiten(&identity(dim)));
-        Ok(self.whitener.get_or_init(|| whitener))
+        Ok(self.whitener.get_or_init(|| factor.inverse()))
     }
 }
 
@@ -150,10 +147,4 @@ fn normalise_variances(matrix: &mut Symmetric) {
             0.0
         };
     });
-}
-
-fn identity(dim: usize) -> Matrix {
-    let mut identity = Matrix::zeros(dim, dim);
-    (0..dim).for_each(|at| identity.row_mut(at)[at] = 1.0);
-    identity
 }

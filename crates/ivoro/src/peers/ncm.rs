@@ -3,9 +3,10 @@
 use rayon::prelude::*;
 
 use super::intake::Phase;
-use super::rows::{append, single_bytes, squared_distance};
+use super::rows::{append, single_bytes};
 use super::student::Method;
 use crate::error::Result;
+use crate::linalg::squared_distance;
 use crate::matrix::Matrix;
 
 #[derive(Debug, Default)]

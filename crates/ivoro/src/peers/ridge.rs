@@ -12,7 +12,6 @@
 //! each class as far as they go.
 
 use super::intake::Phase;
-use super::rows::transposed;
 use crate::lift::Lift;
 use crate::linalg::{self, Symmetric};
 use crate::matrix::Matrix;
@@ -38,7 +37,7 @@ pub(super) fn choose(lift: &Lift, phase: &Phase<'_>) -> f64 {
     let lifted = lift.apply(&phase.points.select(&fitted));
     let kernel = linalg::times_transposed(&lift.apply(&phase.points.select(&held)), &lifted);
     let mut gram = Symmetric::zeros(fitted.len());
-    gram.add_gram(&transposed(&lifted), 1.0);
+    gram.add_gram(&lifted.transposed(), 1.0);
     let classes = phase.members.len();
     let of = |rows: &[usize]| rows.iter().map(|&row| phase.labels[row]).collect::<Vec<_>>();
     let targets = one_hot(&of(&fitted), classes);

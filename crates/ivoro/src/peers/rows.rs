@@ -27,19 +27,6 @@ pub(super) fn normalised(mut points: Matrix) -> Matrix {
     points
 }
 
-/// Squared Euclidean distance; eight running sums keep the arithmetic units busy.
-pub(super) fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0.0_f32; 8];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..8 {
-            lanes[lane] += (a[lane] - b[lane]) * (a[lane] - b[lane]);
-        }
-    }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| (a - b) * (a - b)).sum();
-    lanes.iter().sum::<f32>() + rest
-}
-
 /// Bytes of `count` numbers of single precision.
 pub(super) fn single_bytes(count: usize) -> usize {
     count * size_of::<f32>()
@@ -48,13 +35,4 @@ pub(super) fn single_bytes(count: usize) -> usize {
 /// Numbers in one triangle of a symmetric matrix, its diagonal included.
 pub(super) fn triangle(dim: usize) -> usize {
     dim * (dim + 1) / 2
-}
-
-/// Rows become columns.
-pub(super) fn transposed(matrix: &Matrix) -> Matrix {
-    let mut out = Matrix::zeros(matrix.cols(), matrix.rows());
-    for (row, values) in matrix.iter_rows().enumerate() {
-        values.iter().enumerate().for_each(|(col, &value)| out.row_mut(col)[row] = value);
-    }
-    out
 }

@@ -73,7 +73,7 @@ impl Reader<'_> {
         let (classes, cliques) = (self.classes(&frame)?, self.cliques(&frame)?);
         let rows = if self.keeps_second_per_class() { classes.len() } else { 1 };
         let mut model = self.restored(frame.clone(), classes, cliques, None)?;
-        model.reduce_to_asking(&mut |block| self.scatter(&frame, block, rows))?;
+        model.reduce_to_asking(&mut |block, class| self.scatter(&frame, block, class, rows))?;
         Ok(Asker::new(model))
     }
 
@@ -186,8 +186,8 @@ impl Reader<'_> {
     }
 
     fn keeps_second_per_class(&self) -> bool {
-        let kept = self.header.description.settings.scatter;
-        self.header.description.variant.whiten && kept == crate::head::ScatterKept::PerClass
+        let description = &self.header.description;
+        description.variant.keeps_second_per_class(description.settings.scatter)
     }
 
     fn add_second(&self, classes: &mut [KnownClass], frame: &Frame) -> Result<()> {
@@ -211,17 +211,24 @@ impl Reader<'_> {
         frame.dims.iter().enumerate().map(block).collect()
     }
 
-    /// Σ z zᵀ of a block as real numbers, tile row after tile row: the integers of no more than
-    /// one are in memory.
-    fn scatter(&self, frame: &Frame, block: usize, rows: usize) -> Result<Symmetric> {
+    /// Σ z zᵀ of a block, of one class or of all `rows`, as real numbers, tile row after tile row:
+    /// the integers of no more than one are in memory.
+    fn scatter(
+        &self,
+        frame: &Frame,
+        block: usize,
+        class: Option<usize>,
+        rows: usize,
+    ) -> Result<Symmetric> {
         let (dim, unit) = (frame.dims[block], frame.grids[block].product_unit());
+        let wanted = class.map_or(0..rows, |class| class..class + 1);
         let whole = self.second(block, rows, dim)?;
         let overflow = || Error::CountOverflow { class: "all".to_owned(), count: 0 };
         let mut first = 0;
         let mut tiles = Vec::new();
         for (_, height, width) in tile_rows(dim) {
-            let mut sum = whole.from(first).integers(height * width)?;
-            for row in 1..rows {
+            let mut sum = vec![0i64; height * width];
+            for row in wanted.clone() {
                 let more = whole.from(row * numbers_of(dim) + first).integers(height * width)?;
                 for (sum, more) in sum.iter_mut().zip(more) {
                     *sum = sum.checked_add(more).ok_or_else(overflow)?;

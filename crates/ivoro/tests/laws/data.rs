@@ -136,7 +136,9 @@ pub(crate) fn phases(features: &Features) -> Vec<Features> {
 /// Every variant whose name parses.
 pub(crate) fn every_variant() -> Vec<Variant> {
     let mut names = vec![vec!["iVoro".to_owned(), "iVoro3".to_owned()]];
-    for letters in [&["N"][..], &["F"], &["K"], &["W"], &["D"], &["R"], &["AC", "AI"], &["L"]] {
+    for letters in
+        [&["N"][..], &["F"], &["K"], &["W"], &["Q"], &["D"], &["R"], &["AC", "AI"], &["L"]]
+    {
         let mut choices = vec![String::new()];
         choices.extend(letters.iter().map(ToString::to_string));
         names.push(choices);

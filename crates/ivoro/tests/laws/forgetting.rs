@@ -34,7 +34,7 @@ fn a_forgotten_class_was_never_learned() {
 #[test]
 fn a_phase_that_is_forgotten_class_by_class_never_came() {
     let phases = phases(&train());
-    for name in ["iVoro", "iVoro-W", "iVoro-NWAIL"] {
+    for name in ["iVoro", "iVoro-W", "iVoro-NWAIL", "iVoro-NQAIL"] {
         let mut head = learned(variant(name), &per_class(), &phases);
         for class in [5, 4] {
             head.forget(&format!("class {class}"), Forgetting::Exact).unwrap();

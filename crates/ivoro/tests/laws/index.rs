@@ -98,7 +98,7 @@ fn an_index_answers_like_the_exact_search_and_says_what_it_is() {
 #[test]
 fn variants_and_bursts_without_an_index_say_so() {
     let options = AskOptions { search: Search::Index, ..AskOptions::default() };
-    for name in ["iVoro-W", "iVoro-D", "iVoro-AI", "iVoro-AC", "iVoro-L"] {
+    for name in ["iVoro-W", "iVoro-Q", "iVoro-D", "iVoro-AI", "iVoro-AC", "iVoro-L"] {
         let refused = model(name).ask(&queries(), options).unwrap_err();
         assert!(matches!(refused, Error::Unsupported { .. }), "{name}: {refused}");
     }

@@ -34,7 +34,9 @@ fn a_head_that_knows_nothing_adds_nothing_and_takes_everything() {
 fn a_class_that_both_know_counts_the_samples_of_both() {
     let train = train();
     let (left, right) = (half(&train, 0), half(&train, 1));
-    for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-KW", "iVoro-NACL", "iVoro-NWAIL"] {
+    for name in
+        ["iVoro", "iVoro-N", "iVoro-W", "iVoro-KW", "iVoro-NACL", "iVoro-NWAIL", "iVoro-NFQAIL"]
+    {
         let mut merged = learned(variant(name), &small(), &phases(&left));
         let other = learned(variant(name), &small(), &phases(&right));
         let report = merged.merge(&other, None).unwrap();
@@ -149,7 +151,7 @@ fn the_same_samples_are_not_counted_twice() {
 #[test]
 fn blocks_learned_from_an_emptied_head_add_up_to_the_whole() {
     let train = train();
-    for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-NKWACL"] {
+    for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-Q", "iVoro-NKWACL"] {
         let whole = learned(variant(name), &small(), std::slice::from_ref(&train));
         let empty = whole.emptied();
         assert!(empty.known().is_empty() && empty.layers() == whole.layers());

@@ -41,6 +41,8 @@ fn what_is_loaded_is_what_was_saved() {
         "iVoro",
         "iVoro-N",
         "iVoro-W",
+        "iVoro-Q",
+        "iVoro-NFQAIL",
         "iVoro-NKW",
         "iVoro-D",
         "iVoro-R",

@@ -22,6 +22,8 @@ fn the_number_of_threads_changes_no_bit() {
         "iVoro",
         "iVoro-N",
         "iVoro-W",
+        "iVoro-Q",
+        "iVoro-NFQAIL",
         "iVoro-NKW",
         "iVoro-D",
         "iVoro-R",

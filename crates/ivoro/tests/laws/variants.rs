@@ -26,7 +26,7 @@ fn argmin(distances: &Matrix) -> Vec<u32> {
 fn every_variant_learns_and_answers_with_its_nearest_class() {
     let (phases, queries) = (phases(&train()), queries());
     let variants = every_variant();
-    assert_eq!(variants.len(), 432);
+    assert_eq!(variants.len(), 468);
     for variant in variants {
         let head = learned(variant, &small(), &phases);
         let predicted = head.predict(&queries).unwrap();
@@ -48,7 +48,7 @@ fn an_exponent_keeps_the_order_within_a_view_and_layer() {
     let (phases, queries) = (phases(&train()), queries());
     for gamma in [0.5, 2.0, -1.0] {
         let settings = Settings { gamma, ..small() };
-        for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-KW", "iVoro3"] {
+        for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-KW", "iVoro-Q", "iVoro3"] {
             let plain = learned(variant(name), &small(), &phases).predict(&queries).unwrap();
             let head = learned(variant(name), &settings, &phases);
             assert_eq!(head.predict(&queries).unwrap(), plain, "{name} {gamma}");
@@ -98,9 +98,83 @@ fn a_layer_added_to_itself_changes_nothing() {
         }
         let single = Variant { layered: false, ..layered };
         let expected = learned(single, &small(), &phases).predict(&queries).unwrap();
-        let ridge = small().ridge * if layered.whiten { 2.0 } else { 1.0 };
+        let ridge = small().ridge * if layered.whiten || layered.own { 2.0 } else { 1.0 };
         let head = learned(layered, &Settings { ridge, ..small() }, &phases);
         assert_eq!(head.predict(&queries).unwrap(), expected, "{layered}");
+    }
+}
+
+/// (z − m)ᵀ Σ⁻¹ (z − m) by Gaussian elimination.
+fn quadratic(z: &[f64], m: &[f64], sigma: &[Vec<f64>]) -> f64 {
+    let n = z.len();
+    let delta: Vec<f64> = z.iter().zip(m).map(|(z, m)| z - m).collect();
+    let mut rows: Vec<Vec<f64>> = sigma.to_vec();
+    rows.iter_mut().zip(&delta).for_each(|(row, &d)| row.push(d));
+    for pivot in 0..n {
+        for other in (0..n).filter(|&other| other != pivot) {
+            let factor = rows[other][pivot] / rows[pivot][pivot];
+            let source = rows[pivot].clone();
+            rows[other].iter_mut().zip(source).for_each(|(to, from)| *to -= factor * from);
+        }
+    }
+    (0..n).map(|at| delta[at] * rows[at][n] / rows[at][at]).sum()
+}
+
+#[test]
+fn q_measures_each_class_in_its_own_covariance() {
+    let (train, queries) = (train(), queries());
+    let settings = Settings { ridge: 0.2, prior: 5.0, ..small() };
+    let head = learned(variant("iVoro-Q"), &settings, &phases(&train));
+    let wide = |row: &[f32]| row.iter().copied().map(f64::from).collect::<Vec<_>>();
+    let points = train.block(0, View::UPRIGHT).unwrap();
+    let dim = points.cols();
+    let mut pooled = vec![vec![0.0; dim]; dim];
+    let mut classes = Vec::new();
+    for class in 0..CLASSES {
+        let rows = (0..train.len()).filter(|&row| train.labels()[row] == class);
+        let rows: Vec<Vec<f64>> = rows.map(|row| wide(points.row(row))).collect();
+        let count = rows.len() as f64;
+        let mean: Vec<f64> =
+            (0..dim).map(|at| rows.iter().map(|row| row[at]).sum::<f64>() / count).collect();
+        let product = |a: usize, b: usize| -> f64 {
+            rows.iter().map(|row| (row[a] - mean[a]) * (row[b] - mean[b])).sum()
+        };
+        let scatter: Vec<Vec<f64>> =
+            (0..dim).map(|a| (0..dim).map(|b| product(a, b)).collect()).collect();
+        for (a, row) in scatter.iter().enumerate() {
+            row.iter().enumerate().for_each(|(b, value)| pooled[a][b] += value);
+        }
+        classes.push((mean, scatter, count));
+    }
+    let freedom = (train.len() - CLASSES as usize) as f64;
+    pooled.iter_mut().flatten().for_each(|value| *value /= freedom);
+    let floor = 0.2 * (0..dim).map(|at| pooled[at][at]).sum::<f64>() / dim as f64;
+    let found = head.measure(&queries, true).unwrap();
+    for (row, query) in queries.block(0, View::UPRIGHT).unwrap().iter_rows().enumerate() {
+        for (class, (mean, scatter, count)) in classes.iter().enumerate() {
+            let entry = |a: usize, b: usize| {
+                let mixed = (scatter[a][b] + 5.0 * pooled[a][b]) / (count - 1.0 + 5.0);
+                mixed + if a == b { floor } else { 0.0 }
+            };
+            let sigma: Vec<Vec<f64>> =
+                (0..dim).map(|a| (0..dim).map(|b| entry(a, b)).collect()).collect();
+            let expected = quadratic(&wide(query), mean, &sigma);
+            let found = f64::from(found.row(row)[class]);
+            assert!((found - expected).abs() < 1e-3 * expected, "{found} {expected}");
+        }
+    }
+}
+
+#[test]
+fn q_with_nothing_but_the_prior_is_w() {
+    let (phases, queries) = (phases(&train()), queries());
+    let settings = Settings { prior: 1e15, ..small() };
+    for (own, pooled) in [("iVoro-Q", "iVoro-W"), ("iVoro-NQAC", "iVoro-NWAC")] {
+        let own = learned(variant(own), &settings, &phases).measure(&queries, true).unwrap();
+        let pooled = learned(variant(pooled), &settings, &phases).measure(&queries, true).unwrap();
+        for (own, pooled) in own.as_slice().iter().zip(pooled.as_slice()) {
+            assert!((own - pooled).abs() < 1e-3 * pooled.abs().max(1.0), "{own} {pooled}");
+        }
     }
 }
 
