@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from conftest import blobs
 from ivoro import IVoroClassifier
 
-VARIANTS = ["iVoro", "iVoro-N", "iVoro-NW", "iVoro-W", "iVoro-ND", "iVoro-R", "iVoro-NWDR", "iVoro-KW"]
+VARIANTS = ["iVoro", "iVoro-N", "iVoro-NW", "iVoro-W", "iVoro-NQ", "iVoro-ND", "iVoro-R", "iVoro-NWDR", "iVoro-KW"]
 
 
 @parametrize_with_checks([IVoroClassifier(name, lift=64) for name in VARIANTS])
