@@ -2,12 +2,13 @@
 
 use rayon::prelude::*;
 
-use super::product::times_transposed;
+use super::product::times_transposed_alike;
 use crate::matrix::Matrix;
 
-/// Squared distances of queries from a centre, one row, that is whitened already.
+/// Squared distances of queries from a centre, one row, that is whitened already. No bit of them
+/// depends on which other queries there are.
 pub(crate) fn mahalanobis(queries: &Matrix, whitener: &Matrix, centre: &Matrix) -> Vec<f32> {
-    let white = times_transposed(queries, whitener);
+    let white = times_transposed_alike(queries, whitener);
     let rows = white.as_slice().par_chunks_exact(white.cols().max(1));
     rows.map(|row| squared_distance(row, centre.row(0))).collect()
 }
