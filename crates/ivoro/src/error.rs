@@ -161,7 +161,8 @@ pub enum Error {
 
     /// A variant's name does not parse.
     #[error(
-        "variant {name}: {reason}; the grammar is iVoro[3][-[N][F][K][W|Q][D][R][AC|AI][L]], letters in this order"
+        "variant {name}: {reason}; the grammar is {}, letters in this order",
+        crate::head::GRAMMAR
     )]
     Variant {
         /// The name given.

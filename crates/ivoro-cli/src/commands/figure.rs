@@ -57,7 +57,7 @@ fn write(path: &Path, kind: &str, content: &impl Serialize) -> Result<(), Failur
 fn scene(arguments: &SceneArguments) -> Result<(), Failure> {
     let common = &arguments.common;
     let variant = common.variant;
-    if variant.whiten || variant.own || variant.divide || variant.layered {
+    if variant.is_metric() || variant.divide || variant.layered {
         let text = format!("{variant}: cells are drawn for variants without W, Q, D and L");
         return Err(Failure::Usage(text));
     }

@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use ivoro::head::{EXTENDED, LETTERS, PAPER};
+use ivoro::head::{EXTENDED, GRAMMAR, LETTERS, PAPER};
 use ivoro::peers::Peer;
 
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use crate::output;
 
 /// Explains the letters.
 pub(crate) fn variants() -> Result<(), Failure> {
-    let mut text = String::from("iVoro[3][-[N][F][K][W|Q][D][R][AC|AI][L]]\n\n");
+    let mut text = format!("{GRAMMAR}\n\n");
     for (letter, meaning) in LETTERS {
         let _ = writeln!(text, "  {letter:<3} {meaning}");
     }

@@ -56,7 +56,7 @@ fn points<'g, 'a>(
 }
 
 fn kind(row: &Row<'_>) -> usize {
-    let ours = row.variant.is_some_and(|v| v.whiten || v.own || v.flip || v.lift || v.third);
+    let ours = row.variant.is_some_and(|v| v.is_metric() || v.flip || v.lift || v.third);
     match row.kind {
         _ if !row.exemplar_free => 3,
         Kind::Variant if ours => 1,

@@ -166,7 +166,7 @@ fn families<'g, 'a>(group: &'g Group<'a>) -> Vec<(&'static str, Vec<&'g Row<'a>>
     for row in group.rows.iter().filter(|row| row.kind == Kind::Variant) {
         let at = match row.variant {
             None => 5,
-            Some(variant) if variant.whiten || variant.own => 4,
+            Some(variant) if variant.is_metric() => 4,
             Some(variant) if variant.third || variant.layered => 3,
             Some(variant) if variant.views == Views::Integration => 2,
             Some(variant) if variant.views == Views::Consensus => 1,

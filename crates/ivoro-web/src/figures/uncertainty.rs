@@ -22,8 +22,7 @@ const MOST_BOXES: usize = 200;
 /// Variants with AI that have a partner without, the plainest first.
 fn integrated<'g, 'a>(group: &'g Group<'a>) -> Option<(&'g Row<'a>, &'g Row<'a>)> {
     let with = group.rows.iter().filter_map(|row| {
-        let variant =
-            row.variant.filter(|v| v.views == Views::Integration && !v.whiten && !v.own)?;
+        let variant = row.variant.filter(|v| v.views == Views::Integration && !v.is_metric())?;
         let single = Variant { views: Views::Single, ..variant };
         Some((row, group.row(&single.to_string())?))
     });

@@ -1,6 +1,6 @@
 //! Table 1, Table 2 and the table of forgetting: ours beside the paper's.
 
-use ivoro::head::Views;
+use ivoro::head::{LETTERS, Views};
 use ivoro::record::Kind;
 use maud::{Markup, html};
 
@@ -246,9 +246,7 @@ fn ablation(columns: &Columns<'_, '_>) -> Markup {
     )
 }
 
-/// The letters in the order of names.
-const LETTERS: [&str; 11] = ["3", "N", "F", "K", "W", "Q", "D", "R", "AC", "AI", "L"];
-
+/// Which of [`LETTERS`] are on.
 fn letters(row: &Row<'_>) -> Markup {
     let on = row.variant.map(|v| {
         [
@@ -266,7 +264,7 @@ fn letters(row: &Row<'_>) -> Markup {
         ]
     });
     html! {
-        @for (at, letter) in LETTERS.iter().enumerate() {
+        @for (at, (letter, _)) in LETTERS.iter().enumerate() {
             td.mid {
                 @match on {
                     Some(on) if on[at] => span title=(letter) { "■" },
@@ -316,7 +314,7 @@ fn table(columns: &Columns<'_, '_>, shows: Shows, parts: &[Part<'_, '_>], captio
             thead {
                 tr {
                     th rowspan="2" { "Method" }
-                    @if lettered { @for letter in LETTERS { th.mid rowspan="2" { (letter) } } }
+                    @if lettered { @for (letter, _) in LETTERS { th.mid rowspan="2" { (letter) } } }
                     @for group in columns {
                         th.mid colspan=(measures.len()) { (name(&group.protocol)) }
                     }

@@ -75,7 +75,7 @@ impl Head {
                 Ok((within_scatter(own, [(sums, count)].into_iter(), grid), count))
             });
             let own = own.collect::<Result<Vec<_>>>()?;
-            let quadrics = Quadrics::new(&covariance, &centres, &own, &self.settings)?;
+            let quadrics = Quadrics::new(&covariance, &centres, own, &self.settings)?;
             return Ok(Metric::Own(quadrics));
         }
         let ridge = self.settings.ridge;

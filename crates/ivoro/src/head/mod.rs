@@ -30,7 +30,7 @@ pub(crate) use indexed::Indexed;
 pub use indexed::{Approximation, INDEXED_FROM, Search};
 use points::{Points, Stage, compose, used_layers};
 pub use settings::{Optimiser, Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
-pub use variant::{EXTENDED, LETTERS, PAPER, Variant, Views};
+pub use variant::{EXTENDED, GRAMMAR, LETTERS, PAPER, Variant, Views};
 
 use crate::diagram::{ClusterDiagram, PowerDiagram};
 use crate::error::{Error, Result};

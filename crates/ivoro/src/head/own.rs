@@ -37,34 +37,28 @@ impl Quadrics {
     pub(crate) fn new(
         pooled: &Symmetric,
         centres: &Matrix,
-        covariances: &[(Symmetric, u64)],
+        covariances: Vec<(Symmetric, u64)>,
         settings: &Settings,
     ) -> Result<Self> {
         let floor = settings.ridge * pooled.mean_diagonal();
-        let quadric = |(class, (own, count)): (usize, &(Symmetric, u64))| {
+        let quadric = |(class, (mut mixed, count)): (usize, (Symmetric, u64))| {
             let freedom = count.saturating_sub(1) as f64;
-            let all = freedom + settings.prior;
-            // one sample and no prior: nothing but the ridge
-            let share = if all > 0.0 { freedom / all } else { 0.0 };
-            let mut mixed = own.clone();
-            mixed.scale(share);
-            mixed.add(pooled, if all > 0.0 { 1.0 - share } else { 0.0 });
+            // of one sample and no prior there is nothing but the ridge
+            let all = (freedom + settings.prior).max(f64::MIN_POSITIVE);
+            mixed.scale(freedom / all);
+            mixed.add(pooled, settings.prior / all);
             mixed.add_diagonal(floor);
             let whitener = mixed.factor("covariance of a class", settings.ridge)?.inverse();
             let centre = times_transposed(&centres.select(&[class]), &whitener);
             Ok(Quadric { whitener, centre })
         };
-        let classes = covariances.par_iter().enumerate().map(quadric).collect::<Result<_>>()?;
+        let classes =
+            covariances.into_par_iter().enumerate().map(quadric).collect::<Result<_>>()?;
         Ok(Self { classes })
     }
 
     /// Distances of every query to every class.
     pub(crate) fn distances(&self, queries: &Matrix) -> Matrix {
-        let mut out = Matrix::zeros(queries.rows(), self.classes.len());
-        for (column, class) in self.classes.iter().enumerate() {
-            let found = mahalanobis(queries, &class.whitener, &class.centre);
-            found.into_iter().enumerate().for_each(|(row, value)| out.row_mut(row)[column] = value);
-        }
-        out
+        mahalanobis(queries, self.classes.iter().map(|class| (&class.whitener, &class.centre)))
     }
 }

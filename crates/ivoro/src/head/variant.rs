@@ -86,6 +86,9 @@ pub const EXTENDED: [&str; 9] = [
     "iVoro-NWAIL",
 ];
 
+/// How a variant's name is written.
+pub const GRAMMAR: &str = "iVoro[3][-[N][F][K][W|Q][D][R][AC|AI][L]]";
+
 /// Each letter with what it does, in the order of the grammar.
 pub const LETTERS: [(&str, &str); 11] = [
     ("3", "the third block's features alone, instead of the last layer's"),
@@ -133,8 +136,8 @@ impl Variant {
         self.views != Views::Single
     }
 
-    /// Whether distances depend on how samples spread.
-    pub(crate) fn is_metric(&self) -> bool {
+    /// Whether distances depend on how samples spread: W or Q.
+    pub fn is_metric(&self) -> bool {
         self.whiten || self.own
     }
 

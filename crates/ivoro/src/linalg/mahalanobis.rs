@@ -1,16 +1,26 @@
-//! Distances in a metric that is given by a whitening matrix.
+//! Distances in metrics that are given by whitening matrices.
 
 use rayon::prelude::*;
 
-use super::product::times_transposed_alike;
+use super::product::{filled, times_transposed};
 use crate::matrix::Matrix;
 
-/// Squared distances of queries from a centre, one row, that is whitened already. No bit of them
-/// depends on which other queries there are.
-pub(crate) fn mahalanobis(queries: &Matrix, whitener: &Matrix, centre: &Matrix) -> Vec<f32> {
-    let white = times_transposed_alike(queries, whitener);
-    let rows = white.as_slice().par_chunks_exact(white.cols().max(1));
-    rows.map(|row| squared_distance(row, centre.row(0))).collect()
+/// Squared distances of queries from classes, each with a whitening matrix and a centre, one row,
+/// that is whitened already. No bit of them depends on which other queries there are.
+pub(crate) fn mahalanobis<'a>(
+    queries: &Matrix,
+    classes: impl ExactSizeIterator<Item = (&'a Matrix, &'a Matrix)>,
+) -> Matrix {
+    let mut out = Matrix::zeros(queries.rows(), classes.len());
+    let (filled, columns) = (filled(queries), classes.len().max(1));
+    for (column, (whitener, centre)) in classes.enumerate() {
+        let white = times_transposed(&filled, whitener);
+        let rows = white.as_slice().par_chunks_exact(white.cols().max(1));
+        out.as_mut_slice().par_chunks_exact_mut(columns).zip(rows).for_each(|(out, row)| {
+            out[column] = squared_distance(row, centre.row(0));
+        });
+    }
+    out
 }
 
 /// Squared Euclidean distance; eight running sums keep the arithmetic units busy.

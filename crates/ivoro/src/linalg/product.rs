@@ -23,11 +23,16 @@ pub fn times_transposed(a: &Matrix, b: &Matrix) -> Matrix {
 /// # Panics
 /// If the two do not have the same number of columns.
 pub fn times_transposed_alike(a: &Matrix, b: &Matrix) -> Matrix {
-    let mut filled = a.clone();
-    filled.resize_rows(a.rows().next_multiple_of(ROWS));
-    let mut out = times_transposed(&filled, b);
+    let mut out = times_transposed(&filled(a), b);
     out.resize_rows(a.rows());
     out
+}
+
+/// With rows of zeros, so that all blocks have one shape.
+pub(super) fn filled(rows: &Matrix) -> Matrix {
+    let mut filled = rows.clone();
+    filled.resize_rows(rows.rows().next_multiple_of(ROWS));
+    filled
 }
 
 /// Writes `a · bᵀ` over `out`.

@@ -69,14 +69,12 @@ impl Method for Fecam {
 
     fn measure(&self, points: &Matrix) -> Result<Matrix> {
         let points = normalised(tukey(points.clone(), self.settings.fecam_tukey));
-        let mut out = Matrix::zeros(points.rows(), self.classes.len());
-        for (column, class) in self.classes.iter().enumerate() {
+        let whitened = self.classes.iter().map(|class| {
             let whitener = class.whitener(self.settings.fecam_shrink)?;
-            let mean = linalg::times_transposed(&class.mean, whitener);
-            let found = linalg::mahalanobis(&points, whitener, &mean);
-            found.into_iter().enumerate().for_each(|(row, value)| out.row_mut(row)[column] = value);
-        }
-        Ok(out)
+            Ok((whitener, linalg::times_transposed(&class.mean, whitener)))
+        });
+        let whitened = whitened.collect::<Result<Vec<_>>>()?;
+        Ok(linalg::mahalanobis(&points, whitened.iter().map(|(whitener, mean)| (*whitener, mean))))
     }
 
     fn bytes(&self) -> usize {
