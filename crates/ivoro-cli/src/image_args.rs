@@ -230,7 +230,8 @@ pub(crate) struct TrainArguments {
     #[command(flatten)]
     pub(crate) base: BaseArguments,
 
-    /// Where to compute: cpu, cuda or cuda:N; cuda:0:full for 32-bit arithmetic on a GPU.
+    /// Where to compute: cpu, cuda or cuda:N. On a GPU, cuda:full computes in 32 bits, and cuda:fast
+    /// searches for the fastest kernels: then last digits may differ from run to run.
     #[arg(long, default_value = "cpu")]
     pub(crate) device: Device,
 
@@ -299,13 +300,14 @@ pub(crate) struct BackboneArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) backbone: Option<PathBuf>,
 
-    /// Where to compute: cpu, cuda or cuda:N; cuda:0:full for 32-bit arithmetic on a GPU.
+    /// Where to compute: cpu, cuda or cuda:N. On a GPU, cuda:full computes in 32 bits, and cuda:fast
+    /// searches for the fastest kernels: then last digits may differ from run to run.
     #[arg(long, default_value = "cpu")]
     pub(crate) device: Device,
 
-    /// Images computed at once.
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub(crate) batch: usize,
+    /// Images computed at once (default: 64, on a GPU 4096).
+    #[arg(long, value_name = "N")]
+    pub(crate) batch: Option<usize>,
 
     /// ONNX: values that are features, the last layer first (default: the outputs of the graph).
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
@@ -318,6 +320,13 @@ pub(crate) struct BackboneArguments {
     /// ONNX: deviation of each channel.
     #[arg(long, value_name = "R,G,B", value_delimiter = ',', requires = "onnx_mean")]
     pub(crate) onnx_deviation: Vec<f32>,
+}
+
+impl BackboneArguments {
+    /// Images computed at once.
+    pub(crate) fn batch(&self) -> usize {
+        self.batch.unwrap_or(self.device.batch()).max(1)
+    }
 }
 
 /// For verbs that take features or, with a network, images.
@@ -362,7 +371,7 @@ pub(crate) struct PipelineArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) backbone: Option<PathBuf>,
 
-    /// Where to compute networks: cpu, cuda or cuda:N.
+    /// Where to compute networks: cpu, cuda or cuda:N, with :full or :fast behind as for `extract`.
     #[arg(long, default_value = "cpu")]
     pub(crate) device: Device,
 
@@ -370,9 +379,9 @@ pub(crate) struct PipelineArguments {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "rotations")]
     pub(crate) views: Vec<ViewChoice>,
 
-    /// Images computed at once when features are taken.
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub(crate) extraction_batch: usize,
+    /// Images computed at once when features are taken (default: 64, on a GPU 4096).
+    #[arg(long, value_name = "N")]
+    pub(crate) extraction_batch: Option<usize>,
 
     /// Folder for trained networks and features, which later runs find again by the hash of what
     /// made them (default: ivoro in the user's cache folder).

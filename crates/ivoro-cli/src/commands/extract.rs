@@ -51,7 +51,7 @@ fn load_onnx(
         height: size,
         width: size,
         normalisation,
-        batch: arguments.batch,
+        batch: arguments.batch(),
         ..OnnxOptions::default()
     };
     let network = OnnxNetwork::open(path, &options)?;
@@ -70,7 +70,7 @@ pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failu
         views: views(&arguments.views),
         layers: arguments.layers.clone(),
         half_precision: arguments.precision == PrecisionChoice::F16,
-        batch: arguments.backbone.batch,
+        batch: arguments.backbone.batch(),
         fit,
         broken: arguments.images.broken(),
         metadata: BTreeMap::from([

@@ -79,7 +79,7 @@ impl<'a> Looker<'a> {
         bar.set_message("images");
         let mut blocks: Vec<Matrix> = Vec::new();
         let mut labels = Vec::new();
-        for rows in rows.chunks(self.arguments.network.batch.max(1)) {
+        for rows in rows.chunks(self.arguments.network.batch()) {
             let images = dataset.train.read(rows, fit, broken)?;
             images.broken.iter().for_each(|(_, reason)| eprintln!("left out: {reason}"));
             labels.extend(images.rows.iter().map(|&row| dataset.train.labels()[row]));

@@ -72,7 +72,7 @@ fn predict_images(
     let size = arguments.burst.map_or(1, NonZeroUsize::get);
     let mut printer = Printer::new(arguments, None);
     let bar = progress::bar(paths.len());
-    for paths in paths.chunks(arguments.look.network.batch.max(1).next_multiple_of(size)) {
+    for paths in paths.chunks(arguments.look.network.batch().next_multiple_of(size)) {
         if let Some((read, features)) = looker.queries(paths)? {
             let answers = model.ask(&features, options)?;
             for (at, prediction) in answers.iter().enumerate() {

@@ -200,7 +200,7 @@ impl<'a> Pipeline<'a> {
         // The last layer and the block before it, as far as the network has them.
         let layers: Vec<String> =
             loaded.backbone.layers().iter().take(2).map(|(name, _)| name.clone()).collect();
-        let settings = self.extraction(&loaded.fingerprint, fit, &layers);
+        let settings = self.extraction(&loaded.fingerprint, fit, &layers, backbone.batch());
         let made_of = format!("{settings:?}");
         let path = self.cache.join(format!("{}.features", short_hash(&made_of)));
         if path.exists() {
@@ -212,13 +212,13 @@ impl<'a> Pipeline<'a> {
         Ok(path)
     }
 
-    fn extraction(&self, weights: &str, fit: Fit, layers: &[String]) -> Extraction {
+    fn extraction(&self, weights: &str, fit: Fit, layers: &[String], batch: usize) -> Extraction {
         let note = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         Extraction {
             views: views(&self.arguments.views),
             layers: layers.to_vec(),
             half_precision: true,
-            batch: self.arguments.extraction_batch,
+            batch,
             fit,
             broken: self.arguments.images.broken(),
             metadata: BTreeMap::from([

@@ -4,6 +4,21 @@
 use std::ops::Range;
 
 use ivoro::Matrix;
+use rayon::prelude::*;
+
+/// The sum of a loss over rows, which adds its gradient: `of_row` is told row, outputs and gradient.
+/// Rows are shared among cores and added in order.
+fn over_rows(
+    outputs: &Matrix,
+    gradient: &mut Matrix,
+    of_row: impl Fn(usize, &[f32], &mut [f32]) -> f64 + Sync,
+) -> f64 {
+    let columns = outputs.cols().max(1);
+    let rows = gradient.as_mut_slice().par_chunks_exact_mut(columns).enumerate();
+    let losses: Vec<f64> =
+        rows.map(|(row, gradient)| of_row(row, outputs.row(row), gradient)).collect();
+    losses.iter().sum()
+}
 
 /// Softmax of some outputs divided by a temperature.
 fn softmax(row: &[f32], temperature: f32) -> Vec<f64> {
@@ -27,7 +42,9 @@ fn towards(
     let chances = softmax(outputs, temperature);
     let mut loss = 0.0;
     for ((gradient, chance), wanted) in gradient.iter_mut().zip(chances).zip(wanted) {
-        loss -= weight * wanted * chance.max(f64::MIN_POSITIVE).ln();
+        if wanted > 0.0 {
+            loss -= weight * wanted * chance.max(f64::MIN_POSITIVE).ln();
+        }
         *gradient += (weight * (chance - wanted) / f64::from(temperature)) as f32;
     }
     loss
@@ -44,14 +61,14 @@ pub(super) fn cross_entropy(
     gradient: &mut Matrix,
 ) -> f64 {
     let weight = weight / labels.len().max(1) as f64;
-    let mut loss = 0.0;
-    for (row, &label) in labels.iter().enumerate().filter(|(_, label)| columns.contains(label)) {
-        let outputs = &outputs.row(row)[columns.clone()];
+    over_rows(outputs, gradient, |row, outputs, gradient| {
+        let Some(&label) = labels.get(row).filter(|label| columns.contains(label)) else {
+            return 0.0;
+        };
         let wanted = columns.clone().map(|column| f64::from(u8::from(column == label)));
-        let gradient = &mut gradient.row_mut(row)[columns.clone()];
-        loss += towards(outputs, wanted, temperature, weight, gradient);
-    }
-    loss
+        let gradient = &mut gradient[columns.clone()];
+        towards(&outputs[columns.clone()], wanted, temperature, weight, gradient)
+    })
 }
 
 /// Cross-entropy between what another network says and these outputs, both softened by a
@@ -65,35 +82,31 @@ pub(super) fn distil(
     gradient: &mut Matrix,
 ) -> f64 {
     let weight = weight / outputs.rows().max(1) as f64;
-    let mut loss = 0.0;
-    for row in 0..outputs.rows() {
-        let outputs = &outputs.row(row)[columns.clone()];
-        let wanted = softmax(&wanted.row(row)[columns.clone()], temperature);
-        let gradient = &mut gradient.row_mut(row)[columns.clone()];
-        loss += towards(outputs, wanted.into_iter(), temperature, weight, gradient);
-    }
-    loss
+    over_rows(outputs, gradient, |row, outputs, gradient| {
+        let wanted = softmax(&wanted.row(row)[columns.clone()], temperature).into_iter();
+        let gradient = &mut gradient[columns.clone()];
+        towards(&outputs[columns.clone()], wanted, temperature, weight, gradient)
+    })
 }
 
 /// Logistic loss of every output against a target between 0 and 1: summed over outputs, the mean
 /// over rows. The gradient is added.
 pub(super) fn logistic(
     outputs: &Matrix,
-    target: impl Fn(usize, usize) -> f32,
+    target: impl Fn(usize, usize) -> f32 + Sync,
     gradient: &mut Matrix,
 ) -> f64 {
     let weight = 1.0 / outputs.rows().max(1) as f64;
-    let mut loss = 0.0;
-    for row in 0..outputs.rows() {
-        let values = outputs.row(row).iter().zip(gradient.row_mut(row));
-        for (column, (&value, gradient)) in values.enumerate() {
+    over_rows(outputs, gradient, |row, outputs, gradient| {
+        let mut loss = 0.0;
+        for (column, (&value, gradient)) in outputs.iter().zip(gradient).enumerate() {
             let (value, target) = (f64::from(value), f64::from(target(row, column)));
             // ln(1 + e^v) − target · v, without overflow.
             loss += weight * (value.max(0.0) + (-value.abs()).exp().ln_1p() - target * value);
             *gradient += (weight * (sigmoid(value) - target)) as f32;
         }
-    }
-    loss
+        loss
+    })
 }
 
 /// 1 / (1 + e^−value).

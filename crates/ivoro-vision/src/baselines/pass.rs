@@ -4,6 +4,7 @@
 
 use ivoro::Matrix;
 use ivoro::random::{normal, unit};
+use rayon::prelude::*;
 
 use super::classroom::Classroom;
 use super::head::Head;
@@ -43,7 +44,7 @@ impl Method for Pass {
         });
         let Some(before) = lesson.before else { return Ok(loss) };
         loss.value += distance(points, &before.points, DISTILLATION, &mut loss.points);
-        let (noisy, labels) = self.noisy_means(points.rows() / SISTERS, lesson)?;
+        let (noisy, labels) = self.noisy_means(points.rows() / SISTERS, lesson);
         let means = on_outputs(&noisy, head, |outputs, gradient| {
             cross_entropy(outputs, &labels, &all, TEMPERATURE, PROTOTYPES, gradient)
         });
@@ -72,21 +73,20 @@ impl Method for Pass {
 
 impl Pass {
     /// Means of old classes drawn at random, with noise, and their unturned outputs.
-    fn noisy_means(&self, count: usize, lesson: &Lesson<'_>) -> Result<(Matrix, Vec<usize>)> {
+    fn noisy_means(&self, count: usize, lesson: &Lesson<'_>) -> (Matrix, Vec<usize>) {
         let old = (lesson.old / SISTERS).min(self.means.len());
         let dims = self.means.first().map_or(0, Vec::len);
-        let (mut values, mut labels) = (Vec::with_capacity(count * dims), Vec::new());
         let seed = ivoro::random::mix(0x7061_7373, lesson.step);
-        for at in 0..count {
-            let class = (unit(seed, at as u64) * old as f64) as usize;
-            labels.push(class * SISTERS);
-            for (index, mean) in self.means[class].iter().enumerate() {
+        let class = |at: usize| (unit(seed, at as u64) * old as f64) as usize;
+        let mut noisy = Matrix::zeros(count, dims);
+        noisy.as_mut_slice().par_chunks_exact_mut(dims.max(1)).enumerate().for_each(|(at, row)| {
+            for (index, (value, mean)) in row.iter_mut().zip(&self.means[class(at)]).enumerate() {
                 // Behind the draws of classes; a normal number takes two of them.
                 let draw = (count.div_ceil(2) + at * dims + index) as u64;
-                values.push(mean + self.radius * normal(seed, draw) as f32);
+                *value = mean + self.radius * normal(seed, draw) as f32;
             }
-        }
-        Ok((Matrix::new(count, dims, values)?, labels))
+        });
+        (noisy, (0..count).map(|at| class(at) * SISTERS).collect())
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
         let recipe = Recipe::default();
         let lesson =
             Lesson { labels: &[], before: None, old: 8, recipe: &recipe, rate: 0.0, step: 3 };
-        let (points, labels) = pass.noisy_means(200, &lesson).unwrap();
+        let (points, labels) = pass.noisy_means(200, &lesson);
         assert!(labels.contains(&0) && labels.contains(&4));
         let mut square = 0.0;
         for (row, label) in points.iter_rows().zip(&labels) {

@@ -9,31 +9,45 @@ use crate::error::{Error, Result};
 use crate::network::{Architecture, Weights};
 use crate::train::Recipe;
 
-/// A place to compute: `cpu`, `cuda` or `cuda:N`, with `:full` behind for 32-bit numbers on a GPU.
+/// A place to compute: `cpu`, `cuda` or `cuda:N`. Behind a GPU, `:full` asks for 32-bit numbers and
+/// `:fast` for a search for the fastest kernels.
 ///
-/// On a GPU the default is mixed arithmetic: bfloat16 convolutions, everything else in 32 bits.
+/// On a GPU the default is mixed arithmetic, bfloat16 convolutions and everything else in 32 bits,
+/// with kernels that are chosen by rule: the same work gives the same numbers. A search measures
+/// time, so that its choice, and with it the last digits, can be another one in every run.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Device {
     gpu: Option<usize>,
     full: bool,
+    fast: bool,
 }
 
 impl FromStr for Device {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let (place, full) = text.strip_suffix(":full").map_or((text, false), |rest| (rest, true));
+        let (mut place, mut full, mut fast) = (text, false, false);
+        loop {
+            if let Some(rest) = place.strip_suffix(":full") {
+                (place, full) = (rest, true);
+            } else if let Some(rest) = place.strip_suffix(":fast") {
+                (place, fast) = (rest, true);
+            } else {
+                break;
+            }
+        }
         let gpu = match place.split_once(':') {
-            None if place == "cpu" => return Ok(Self { gpu: None, full: true }),
+            None if text == "cpu" => return Ok(Self { gpu: None, full: true, fast }),
             None if place == "cuda" => Some(0),
             Some(("cuda", index)) => index.parse().ok(),
             _ => None,
         };
         if gpu.is_none() {
-            let reason = "expected cpu, cuda or cuda:N, with :full behind for 32-bit arithmetic";
+            let reason = "expected cpu, cuda or cuda:N, a GPU with :full behind for 32-bit \
+                          arithmetic or :fast for a search for the fastest kernels";
             return Err(Error::Setting { name: "device", value: text.to_owned(), reason });
         }
-        Ok(Self { gpu, full })
+        Ok(Self { gpu, full, fast })
     }
 }
 
@@ -41,8 +55,19 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.gpu {
             None => write!(f, "cpu"),
-            Some(index) => write!(f, "cuda:{index}{}", if self.full { ":full" } else { "" }),
+            Some(index) => {
+                let (full, fast) =
+                    (if self.full { ":full" } else { "" }, if self.fast { ":fast" } else { "" });
+                write!(f, "cuda:{index}{full}{fast}")
+            }
         }
+    }
+}
+
+impl Device {
+    /// How many images a frozen network is best given at once: a GPU wants many.
+    pub fn batch(&self) -> usize {
+        if self.gpu.is_some() { 4096 } else { 64 }
     }
 }
 
@@ -54,7 +79,7 @@ impl Device {
             None => (tch::Device::Cpu, Arithmetic::Full),
             Some(index) => {
                 let arithmetic = if self.full { Arithmetic::Full } else { Arithmetic::Mixed };
-                (device(index)?, arithmetic)
+                (device(index, self.fast)?, arithmetic)
             }
         })
     }
@@ -118,5 +143,21 @@ impl Device {
     pub fn backbone(&self, weights: &Weights) -> Result<Box<dyn Backbone>> {
         self.check()?;
         Ok(Box::new(super::cpu::Network::new(weights)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_is_written() {
+        for name in ["cpu", "cuda:0", "cuda:3:full", "cuda:1:fast", "cuda:0:full:fast"] {
+            assert_eq!(name.parse::<Device>().unwrap().to_string(), name);
+        }
+        assert_eq!("cuda:fast".parse::<Device>().unwrap().to_string(), "cuda:0:fast");
+        for wrong in ["gpu", "cuda:x", "cpu:full", "cpu:fast", "cuda:", ":fast", ""] {
+            assert!(wrong.parse::<Device>().is_err(), "{wrong}");
+        }
     }
 }

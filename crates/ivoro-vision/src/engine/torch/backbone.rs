@@ -7,11 +7,15 @@ use tch::{Device, Kind, Tensor};
 
 use super::Arithmetic;
 use super::forward::Network;
+use super::library::sent;
 use super::trainer::matrix;
 use crate::dataset::Shape;
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
 use crate::network::{Block, Convolution, Weights, fold};
+
+/// Pixels computed at once: 1,024 images of 32×32.
+const PIXELS: usize = 1 << 20;
 
 /// A frozen network on libtorch.
 pub struct TorchNetwork {
@@ -31,8 +35,9 @@ impl TorchNetwork {
     /// Puts the weights on the device.
     pub fn new(weights: &Weights, device: Device, arithmetic: Arithmetic) -> Result<Self> {
         let kind = arithmetic.kind();
+        let on_device = |values: &[f32]| Tensor::f_from_slice(values)?.f_to_device(device);
         let upload = |values: &[f32], size: &[i64]| -> Result<Tensor> {
-            Ok(Tensor::f_from_slice(values)?.f_view(size)?.f_to_device(device)?.f_to_kind(kind)?)
+            Ok(on_device(values)?.f_view(size)?.f_to_kind(kind)?)
         };
         let folded = fold(weights);
         let mut kernels = BTreeMap::new();
@@ -49,13 +54,13 @@ impl TorchNetwork {
             let of = |kind: &str| weights.get(&format!("{layer}.{kind}")).unwrap_or_default();
             let (rows, values) = (outputs as i64, of("weight"));
             let inputs = (values.len() / outputs.max(1)) as i64;
-            Ok((upload(values, &[rows, inputs])?, upload(of("bias"), &[rows])?))
+            let matrix = on_device(values)?.f_view([rows, inputs])?;
+            Ok((matrix, on_device(of("bias"))?))
         };
         let architecture = &weights.architecture;
         let embedding = architecture.embedding.map(|size| linear("embedding", size)).transpose()?;
         let (factors, shifts): (Vec<f32>, Vec<f32>) =
             weights.normalisation.affine().into_iter().unzip();
-        let on_device = |values: &[f32]| Tensor::f_from_slice(values)?.f_to_device(device);
         Ok(Self {
             network: Network::new(architecture),
             layers: architecture.layers(),
@@ -83,14 +88,14 @@ impl TorchNetwork {
         layers: &[usize],
     ) -> Result<Vec<Tensor>> {
         let size = shape.len();
-        if size == 0 || shape.channels != self.channels || pixels.len() % size != 0 {
+        if size == 0 || shape.channels != self.channels || !pixels.len().is_multiple_of(size) {
             let expected = self.channels;
             return Err(Error::Channels { expected, found: shape });
         }
         tch::no_grad(|| {
             let images = (pixels.len() / size) as i64;
             let size = [images, shape.height as i64, shape.width as i64, shape.channels as i64];
-            let raw = Tensor::f_from_slice(pixels)?.f_view(size)?.f_to_device(self.device)?;
+            let raw = sent(pixels, self.device)?.f_view(size)?;
             let scaled =
                 raw.f_to_kind(Kind::Float)?.f_mul(&self.affine.0)?.f_add(&self.affine.1)?;
             self.run(&scaled.f_to_kind(self.kind)?.f_permute([0, 3, 1, 2])?, layers)
@@ -104,7 +109,7 @@ impl TorchNetwork {
         }
         let stages = self.network.stages.len();
         // Layer 0 is the last one; without an embedding that is the last stage itself.
-        let inner = if self.embedding.is_some() { 1 } else { 0 };
+        let inner = usize::from(self.embedding.is_some());
         let mut points: Vec<Option<Tensor>> = layers.iter().map(|_| None).collect();
         let mut last = x.shallow_clone();
         for (index, blocks) in self.network.stages.iter().enumerate() {
@@ -114,7 +119,7 @@ impl TorchNetwork {
             let layer = stages - 1 - index + inner;
             let needed = layers.contains(&layer) || index + 1 == stages;
             if needed {
-                last = x.f_mean_dim([2i64, 3].as_slice(), false, None)?;
+                last = x.f_mean_dim([2i64, 3].as_slice(), false, Kind::Float)?;
                 for (point, _) in points.iter_mut().zip(layers).filter(|(_, at)| **at == layer) {
                     *point = Some(last.shallow_clone());
                 }
@@ -188,7 +193,17 @@ impl Backbone for TorchNetwork {
     }
 
     fn features(&mut self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
-        let points = self.features_on_device(pixels, shape, layers)?;
-        points.iter().map(matrix).collect()
+        // A GPU is told of all parts before the first is fetched: it never waits for the next one.
+        let images = (PIXELS / (shape.height * shape.width).max(1)).max(1);
+        let mut by_layer: Vec<Vec<Tensor>> = layers.iter().map(|_| Vec::new()).collect();
+        let mut parts: Vec<&[u8]> = pixels.chunks((images * shape.len()).max(1)).collect();
+        if parts.is_empty() {
+            parts.push(pixels);
+        }
+        for part in parts {
+            let points = self.features_on_device(part, shape, layers)?;
+            by_layer.iter_mut().zip(points).for_each(|(parts, points)| parts.push(points));
+        }
+        by_layer.iter().map(|parts| matrix(&Tensor::f_cat(parts, 0)?)).collect()
     }
 }

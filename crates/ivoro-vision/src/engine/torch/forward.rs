@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 use crate::error::{Error, Result};
 use crate::network::{Architecture, Block, Convolution, Stem};
@@ -35,16 +35,20 @@ impl Network {
         images: &Tensor,
         training: bool,
     ) -> Result<Tensor> {
-        linear(weights, "fc", &self.points(weights, images, training)?)
+        let trunk = self.trunk(weights, images, training)?;
+        linear(weights, "fc", &self.points(weights, &trunk)?)
     }
 
-    /// What the classifier sees of them.
-    pub(super) fn points(
-        &self,
-        weights: &Named,
-        images: &Tensor,
-        training: bool,
-    ) -> Result<Tensor> {
+    /// What the classifier sees of what the stages made of images.
+    pub(super) fn points(&self, weights: &Named, trunk: &Tensor) -> Result<Tensor> {
+        if self.embedded {
+            return linear(weights, "embedding", trunk);
+        }
+        Ok(trunk.shallow_clone())
+    }
+
+    /// What the stages make of images: means over all pixels of the last one's output.
+    pub(super) fn trunk(&self, weights: &Named, images: &Tensor, training: bool) -> Result<Tensor> {
         let mut x = convolve(&self.stem, weights, images, training)?.f_relu_()?;
         if self.pooled_stem {
             x = x.f_max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)?;
@@ -58,11 +62,7 @@ impl Network {
             let mut outer = convolve(&block.second, weights, &inner, training)?;
             x = outer.f_add_(&around)?.f_relu_()?;
         }
-        let mut points = x.f_mean_dim([2i64, 3].as_slice(), false, None)?;
-        if self.embedded {
-            points = linear(weights, "embedding", &points)?;
-        }
-        Ok(points)
+        Ok(x.f_mean_dim([2i64, 3].as_slice(), false, Kind::Float)?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where each weight lies in one flat tensor on the device.
 //!
 //! Kernels lie as `[out, height, width, in]`, the layout in which GPU convolutions are fastest.
-//! Weights that are multiplied come first, so that one cast turns them all into bfloat16.
+//! They come first, so that one cast turns them all into bfloat16; all other weights are used in 32 bits.
 
 use tch::{Device, Kind, Tensor};
 
@@ -17,17 +17,17 @@ pub(super) struct Place {
     origin: usize,
 }
 
-/// The places of all learned weights, multiplied ones first.
+/// The places of all learned weights, kernels first.
 pub(super) struct Layout {
     pub(super) places: Vec<Place>,
-    /// How many numbers belong to weights that are multiplied.
-    pub(super) multiplied: i64,
+    /// How many numbers belong to kernels.
+    pub(super) kernels: i64,
     /// How many numbers there are.
     pub(super) total: i64,
 }
 
-fn is_multiplied(parameter: &Parameter) -> bool {
-    !matches!(parameter.role, Role::Scale | Role::Shift)
+fn is_kernel(parameter: &Parameter) -> bool {
+    parameter.role == Role::Kernel
 }
 
 impl Layout {
@@ -39,16 +39,16 @@ impl Layout {
             places.push(Place { parameter, start: 0, origin });
             origin += length;
         }
-        places.sort_by_key(|place| !is_multiplied(&place.parameter));
-        let (mut start, mut multiplied) = (0, 0);
+        places.sort_by_key(|place| !is_kernel(&place.parameter));
+        let (mut start, mut kernels) = (0, 0);
         for place in &mut places {
             place.start = start;
             start += place.parameter.len() as i64;
-            if is_multiplied(&place.parameter) {
-                multiplied = start;
+            if is_kernel(&place.parameter) {
+                kernels = start;
             }
         }
-        Self { places, multiplied, total: start }
+        Self { places, kernels, total: start }
     }
 
     /// Values in the architecture's order, as a flat tensor in this layout.
@@ -81,9 +81,14 @@ impl Layout {
 }
 
 impl Place {
-    /// Whether it lies among the multiplied weights.
-    pub(super) fn is_multiplied(&self, layout: &Layout) -> bool {
-        self.start < layout.multiplied
+    /// Whether it belongs to a linear layer, behind the stages.
+    pub(super) fn is_linear(&self) -> bool {
+        matches!(self.parameter.role, Role::Linear | Role::Bias)
+    }
+
+    /// Whether it lies among the kernels.
+    pub(super) fn is_kernel(&self, layout: &Layout) -> bool {
+        self.start < layout.kernels
     }
 
     /// This weight as a part of a flat tensor.

@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
-use tch::Tensor;
+use tch::{Device, Kind, Tensor};
 
 use crate::error::{Error, Result};
 
@@ -34,7 +34,7 @@ fn parts() -> Result<&'static Parts> {
     parts.as_ref().map_err(|what| Error::Engine { what: what.clone() })
 }
 
-fn open(name: &str) -> std::result::Result<Library, String> {
+pub(super) fn open(name: &str) -> std::result::Result<Library, String> {
     // SAFETY: these are the libraries this program is linked to or a part of the same release;
     // their initialisers only register operators.
     unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| error.to_string())
@@ -49,6 +49,12 @@ pub(super) fn load_cuda() -> Result<()> {
     Err(Error::NoDevice { asked: "cuda".to_owned(), found })
 }
 
+/// The libraries with the GPU's streams and with its kernels.
+pub(super) fn cuda() -> Result<&'static (Library, Library)> {
+    let missing = || Error::Engine { what: "libtorch's CUDA part is not open".to_owned() };
+    parts()?.cuda.as_ref().ok_or_else(missing)
+}
+
 /// Waits until the GPU has done all that it was told, if there is one.
 pub fn synchronise() {
     if tch::Cuda::is_available() {
@@ -56,10 +62,35 @@ pub fn synchronise() {
     }
 }
 
-fn symbol<T>(library: &Library, name: &str) -> Result<Symbol<T>> {
+pub(super) fn symbol<T>(library: &Library, name: &str) -> Result<Symbol<T>> {
     // SAFETY: each caller names a function together with the type it has in libtorch's headers.
     unsafe { library.get(name.as_bytes()) }
         .map_err(|_| Error::Engine { what: format!("libtorch has no {name}") })
+}
+
+type Empty =
+    unsafe extern "C" fn(i64, *const i64, *const i64, i32, i32, i32, *mut *mut c_void) -> i32;
+
+/// The values on the device. A GPU takes them when it is done with what it was told before; nobody
+/// waits for that, because they lie in memory that it reads by itself.
+pub(super) fn sent<T: tch::kind::Element + Copy>(values: &[T], device: Device) -> Result<Tensor> {
+    if !device.is_cuda() || values.is_empty() {
+        return Ok(Tensor::f_from_slice(values)?.f_to_device(device)?);
+    }
+    let empty: Symbol<Empty> = symbol(&parts()?.processor, "aoti_torch_empty_strided_pinned")?;
+    let (bytes, stride) = (size_of_val(values) as i64, 1i64);
+    let mut made = std::ptr::null_mut();
+    // SAFETY: the type is the one in libtorch's header shim.h; the zeros are the codes of bytes and
+    // of the processor's memory. The new tensor is ours and has room for the values.
+    unsafe {
+        if empty(1, &raw const bytes, &raw const stride, 0, 0, 0, &raw mut made) != 0 {
+            return Err(Error::Engine { what: "no memory that a GPU can read".to_owned() });
+        }
+        let pinned = Tensor::from_ptr(made.cast());
+        values.as_ptr().copy_to_nonoverlapping(pinned.data_ptr().cast(), values.len());
+        let there = pinned.f_to_device_(device, Kind::Uint8, true, false)?;
+        Ok(there.f_view_dtype(T::KIND)?)
+    }
 }
 
 /// Makes cuDNN choose kernels that give the same result every time.
@@ -177,6 +208,10 @@ struct Stream {
 #[repr(C)]
 struct Pool(u64, u64);
 
+type Get = unsafe extern "C" fn(bool, i8) -> Stream;
+type Current = unsafe extern "C" fn(i8) -> Stream;
+type Set = unsafe extern "C" fn(Stream);
+
 /// Room for an `at::cuda::CUDAGraph`, which is far smaller.
 type GraphRoom = [MaybeUninit<u64>; 1024];
 
@@ -194,12 +229,7 @@ impl Graph {
         warm_up: usize,
         mut work: impl FnMut() -> Result<()>,
     ) -> Result<Self> {
-        let Some((streams, kernels)) = &parts()?.cuda else {
-            return Err(Error::Engine { what: "libtorch's CUDA part is not open".to_owned() });
-        };
-        type Get = unsafe extern "C" fn(bool, i8) -> Stream;
-        type Current = unsafe extern "C" fn(i8) -> Stream;
-        type Set = unsafe extern "C" fn(Stream);
+        let (streams, kernels) = cuda()?;
         let get: Symbol<Get> = symbol(streams, "_ZN3c104cuda17getStreamFromPoolEba")?;
         let current: Symbol<Current> = symbol(streams, "_ZN3c104cuda20getCurrentCUDAStreamEa")?;
         let set: Symbol<Set> =

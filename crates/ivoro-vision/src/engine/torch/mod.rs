@@ -5,6 +5,8 @@
 
 mod backbone;
 mod forward;
+mod fused;
+mod kernels;
 mod layout;
 mod library;
 mod trainer;
@@ -25,7 +27,7 @@ use crate::error::{Error, Result};
 pub enum Arithmetic {
     /// 32-bit numbers everywhere.
     Full,
-    /// bfloat16 for convolutions and linear layers; weights, statistics and loss in 32 bits.
+    /// bfloat16 for convolutions; weights, statistics, linear layers and loss in 32 bits.
     Mixed,
 }
 
@@ -38,15 +40,14 @@ impl Arithmetic {
     }
 }
 
-/// The GPU of this index.
-pub(super) fn device(index: usize) -> Result<Device> {
+/// The GPU of this index. A search for the fastest kernels may find others in every run.
+pub(super) fn device(index: usize, search: bool) -> Result<Device> {
     library::load_cuda()?;
     let found = tch::Cuda::device_count();
     if (index as i64) < found {
         // Results must repeat: cuDNN may otherwise choose kernels that add in changing order.
         library::set_deterministic();
-        // Of the kernels that are left, the fastest for each shape.
-        tch::Cuda::cudnn_set_benchmark(true);
+        tch::Cuda::cudnn_set_benchmark(search);
         // What is left for the processor is too small to be shared among its cores.
         tch::set_num_threads(1);
         return Ok(Device::Cuda(index));

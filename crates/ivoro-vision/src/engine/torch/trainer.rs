@@ -5,9 +5,10 @@ use ivoro::Matrix;
 use tch::{Device, Kind, Reduction, Tensor};
 
 use super::Arithmetic;
-use super::forward::{Network, weight};
+use super::forward::{Network, linear, weight};
+use super::fused::{Fused, Tape};
 use super::layout::Layout;
-use super::library::{Adam, Graph};
+use super::library::{Adam, Graph, sent};
 use super::weights::{DeviceAverage, DeviceWeights, refresh};
 use crate::dataset::Shape;
 use crate::engine::{Anchor, Batch, Normalisation, State, Student, Tally, Trainer};
@@ -34,6 +35,8 @@ pub struct TorchTrainer {
     inputs: Inputs,
     affine: (Tensor, Tensor),
     adam: Option<Adam>,
+    /// Kernels of our own, where they fit; otherwise libtorch differentiates.
+    fused: Option<Fused>,
     steps: u64,
     /// Steps before the state that was gone on from.
     earlier: u64,
@@ -41,9 +44,17 @@ pub struct TorchTrainer {
     views: u64,
     recorded: Option<Graph>,
     /// Points last looked at, with the way back to the weights.
-    looked: Option<Tensor>,
+    looked: Option<(Tensor, Way)>,
     /// What holds the weights, and how strongly.
     anchor: Option<(Tensor, Tensor)>,
+}
+
+/// How gradients get back from what the stages made of images.
+enum Way {
+    /// libtorch remembers.
+    Automatic,
+    /// Along the tape, from these numbers' gradient.
+    Fused(Tensor, Tape),
 }
 
 /// Where a step finds its images.
@@ -82,8 +93,10 @@ impl TorchTrainer {
             (Optimiser::Adam, Device::Cuda(_)) => Adam::find().ok(),
             _ => None,
         };
+        let network = Network::new(architecture);
         Ok(Self {
-            network: Network::new(architecture),
+            fused: Fused::find(&network, device, arithmetic).and_then(Result::ok),
+            network,
             classes: architecture.outputs / recipe.sisters(),
             recipe: recipe.clone(),
             steps: state.steps,
@@ -112,7 +125,8 @@ impl TorchTrainer {
             let labels = self.inputs.labels.f_mul_scalar(sisters)?.f_unsqueeze(0)?.f_add(&turns)?;
             Ok((images, labels.f_reshape(-1)?))
         })?;
-        let outputs = self.network.outputs(&self.weights.named, &images, true)?;
+        let (points, way) = self.pass(&images)?;
+        let outputs = linear(&self.weights.named, "fc", &points)?;
         let logits = outputs.f_to_kind(Kind::Float)?;
         let scaled = logits.f_div_scalar(f64::from(self.recipe.temperature))?;
         let smoothing = f64::from(self.recipe.smoothing);
@@ -123,17 +137,57 @@ impl TorchTrainer {
             -100,
             smoothing,
         )?;
-        let gradients = Tensor::f_run_backward(&[&loss], &self.weights.leaves, false, false)?;
+        self.differentiate(&loss, way)?;
         tch::no_grad(|| {
             self.count(&loss, &logits, &labels)?;
-            self.weights.collect(&self.layout, &gradients)?;
             self.move_weights()
         })
     }
 
+    /// Points of images, with the batch's own statistics, and the way back.
+    fn pass(&self, images: &Tensor) -> Result<(Tensor, Way)> {
+        let weights = &self.weights.named;
+        let Some(fused) = &self.fused else {
+            let trunk = self.network.trunk(weights, images, true)?;
+            return Ok((self.network.points(weights, &trunk)?, Way::Automatic));
+        };
+        let (trunk, tape) = tch::no_grad(|| fused.forward(&self.network, weights, images))?;
+        let trunk = trunk.f_set_requires_grad(true)?;
+        Ok((self.network.points(weights, &trunk)?, Way::Fused(trunk, tape)))
+    }
+
+    /// The gradient of all weights.
+    fn differentiate(&mut self, loss: &Tensor, way: Way) -> Result<()> {
+        let leaves = &self.weights.leaves;
+        let gradients = match (way, &self.fused) {
+            (Way::Fused(trunk, tape), Some(fused)) => {
+                // What follows the stages is libtorch's; from there back the kernels are ours.
+                let places = self.layout.places.iter().zip(leaves);
+                let (names, after): (Vec<&str>, Vec<&Tensor>) = places
+                    .filter(|(place, _)| place.is_linear())
+                    .map(|(place, leaf)| (place.parameter.name.as_str(), leaf))
+                    .unzip();
+                let asked: Vec<&Tensor> = std::iter::once(&trunk).chain(after).collect();
+                let mut gradients = Tensor::f_run_backward(&[loss], &asked, false, false)?;
+                let points = gradients.remove(0);
+                let named = &self.weights.named;
+                let mut found =
+                    tch::no_grad(|| fused.backward(&self.network, named, tape, &points))?;
+                found.extend(names.into_iter().map(str::to_owned).zip(gradients));
+                let missing = |name: &str| Error::Engine { what: format!("no gradient of {name}") };
+                let names = self.layout.places.iter().map(|place| &place.parameter.name);
+                names
+                    .map(|name| found.remove(name).ok_or_else(|| missing(name)))
+                    .collect::<Result<Vec<_>>>()?
+            }
+            _ => Tensor::f_run_backward(&[loss], leaves, false, false)?,
+        };
+        tch::no_grad(|| self.weights.collect(&self.layout, &gradients))
+    }
+
     /// Normalised images in `[n · sisters, channels, height, width]`, rotation after rotation.
     fn prepare(&self, pixels: &Tensor, sisters: i64) -> Result<Tensor> {
-        let kind = self.weights.multiplied.kind();
+        let kind = self.weights.kernels.kind();
         let images = pixels.f_to_kind(Kind::Float)?.f_mul(&self.affine.0)?.f_add(&self.affine.1)?;
         let images = images.f_to_kind(kind)?;
         let all = if sisters == 1 {
@@ -175,7 +229,7 @@ impl TorchTrainer {
             (None, Optimiser::Adam) => weights.adam(decay)?,
             (None, Optimiser::Momentum) => weights.descend(decay)?,
         }
-        refresh(&mut weights.multiplied, &weights.learned, &self.layout)?;
+        refresh(&mut weights.kernels, &weights.learned, &self.layout)?;
         if let (Some(average), Some(keep)) = (&mut self.average, self.recipe.average) {
             let share = 1.0 - f64::from(keep);
             let _ = average.learned.f_lerp_(&weights.learned, share)?;
@@ -188,7 +242,7 @@ impl TorchTrainer {
     fn upload(&self, pixels: &[u8], images: usize) -> Result<Tensor> {
         let Shape { height, width, channels } = self.shape;
         let size = [images, height, width, channels].map(|size| size as i64);
-        let raw = Tensor::f_from_slice(pixels)?.f_view(size)?.f_to_device(self.device)?;
+        let raw = sent(pixels, self.device)?.f_view(size)?;
         self.prepare(&raw, 1)
     }
 
@@ -213,7 +267,7 @@ impl Trainer for TorchTrainer {
             self.recorded = None;
             self.inputs = Inputs::new(batch.labels.len(), self.shape, self.device)?;
         }
-        self.inputs.fill(batch)?;
+        self.inputs.fill(batch, self.device)?;
         let _ = self.weights.rate.f_fill_(f64::from(rate))?;
         match (&mut self.recorded, self.device) {
             (Some(graph), _) => graph.replay(),
@@ -260,7 +314,7 @@ impl Trainer for TorchTrainer {
             let images = self.upload(pixels, images)?;
             let named = match &mut self.average {
                 Some(average) => {
-                    refresh(&mut average.multiplied, &average.learned, &self.layout)?;
+                    refresh(&mut average.kernels, &average.learned, &self.layout)?;
                     &average.named
                 }
                 None => &self.weights.named,
@@ -276,15 +330,15 @@ impl Student for TorchTrainer {
         let images = pixels.len() / self.shape.len().max(1);
         self.check(pixels, images)?;
         let images = tch::no_grad(|| self.upload(pixels, images))?;
-        let points = self.network.points(&self.weights.named, &images, true)?;
+        let (points, way) = self.pass(&images)?;
         let points = points.f_to_kind(Kind::Float)?;
         let found = matrix(&points.f_detach()?)?;
-        self.looked = Some(points);
+        self.looked = Some((points, way));
         Ok(found)
     }
 
     fn backward(&mut self, gradient: &Matrix) -> Result<()> {
-        let Some(points) = self.looked.take() else {
+        let Some((points, way)) = self.looked.take() else {
             return Err(Error::Engine { what: "a way back without points".to_owned() });
         };
         let size = points.size();
@@ -296,8 +350,7 @@ impl Student for TorchTrainer {
             let unused = weight(&self.weights.named, "fc", kind)?.f_sum(Kind::Float)?;
             sum = sum.f_add(&unused.f_mul_scalar(0.0)?)?;
         }
-        let gradients = Tensor::f_run_backward(&[&sum], &self.weights.leaves, false, false)?;
-        tch::no_grad(|| self.weights.collect(&self.layout, &gradients))
+        self.differentiate(&sum, way)
     }
 
     fn gradient(&mut self) -> Result<Vec<f32>> {
@@ -346,12 +399,99 @@ impl Inputs {
         })
     }
 
-    fn fill(&mut self, batch: Batch<'_>) -> Result<()> {
+    fn fill(&mut self, batch: Batch<'_>, device: Device) -> Result<()> {
         let labels: Vec<i64> = batch.labels.iter().copied().map(i64::from).collect();
         let size = self.pixels.size();
-        let pixels = Tensor::f_from_slice(batch.pixels)?.f_view(size.as_slice())?;
-        self.pixels.f_copy_(&pixels)?;
-        self.labels.f_copy_(&Tensor::f_from_slice(&labels)?)?;
+        self.pixels.f_copy_(&sent(batch.pixels, device)?.f_view(size.as_slice())?)?;
+        self.labels.f_copy_(&sent(&labels, device)?)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Weights;
+
+    const SHAPE: Shape = Shape { height: 16, width: 16, channels: 3 };
+
+    /// Gradient and running statistics after one look at the same images.
+    fn seen(
+        weights: &Weights,
+        arithmetic: Arithmetic,
+        fused: bool,
+        device: Device,
+    ) -> Result<(Vec<f32>, Vec<f32>, bool)> {
+        let state = State {
+            learned: weights.learned.clone(),
+            measured: weights.measured.clone(),
+            ..State::default()
+        };
+        let recipe = Recipe { batch: 64, ..Recipe::default() };
+        let mut trainer = TorchTrainer::new(
+            &weights.architecture,
+            &recipe,
+            &weights.normalisation,
+            SHAPE,
+            &state,
+            (device, arithmetic),
+        )?;
+        if !fused {
+            trainer.fused = None;
+        }
+        let used = trainer.fused.is_some();
+        let pixels: Vec<u8> =
+            (0..64 * SHAPE.len()).map(|at| ivoro::random::mix(3, at as u64) as u8).collect();
+        let points = trainer.look(&pixels)?;
+        let gradient: Vec<f32> = (0..points.as_slice().len())
+            .map(|at| (ivoro::random::mix(4, at as u64) % 1000) as f32 / 500.0 - 1.0)
+            .collect();
+        trainer.backward(&Matrix::new(points.rows(), points.cols(), gradient)?)?;
+        Ok((trainer.gradient()?, trainer.state()?.measured, used))
+    }
+
+    /// The relative distance of two vectors.
+    fn distance(found: &[f32], expected: &[f32]) -> f64 {
+        let square = |values: &mut dyn Iterator<Item = f32>| -> f64 {
+            values.map(|value| f64::from(value).powi(2)).sum()
+        };
+        let apart = square(&mut found.iter().zip(expected).map(|(a, b)| a - b));
+        (apart / square(&mut expected.iter().copied())).sqrt()
+    }
+
+    #[test]
+    fn mixed_arithmetic_is_near_full_arithmetic() -> Result<()> {
+        let normalisation = Normalisation { mean: vec![0.5; 3], deviation: vec![0.25; 3] };
+        let weights = Weights::random(Architecture::small(3, 20), normalisation, 5);
+        let (exact, running, _) = seen(&weights, Arithmetic::Full, false, Device::Cpu)?;
+        let (mixed, measured, _) = seen(&weights, Arithmetic::Mixed, false, Device::Cpu)?;
+        let apart = distance(&mixed, &exact);
+        assert!(apart > 0.0 && apart < 0.3, "{apart}");
+        assert!(distance(&measured, &running) < 1e-2);
+        Ok(())
+    }
+
+    /// Needs a GPU; without one there is nothing to compare.
+    #[test]
+    fn kernels_of_our_own_are_as_close_to_full_arithmetic_as_libtorch_is() -> Result<()> {
+        let Ok(device) = super::super::device(0, false) else { return Ok(()) };
+        let normalisation = Normalisation { mean: vec![0.5; 3], deviation: vec![0.25; 3] };
+        let resnet = Architecture::resnet18(crate::network::Stem::Small, 3, 20);
+        for architecture in [Architecture::small(3, 20), resnet] {
+            let weights = Weights::random(architecture, normalisation.clone(), 5);
+            let (exact, running, used) = seen(&weights, Arithmetic::Full, true, device)?;
+            assert!(!used);
+            let (automatic, _, _) = seen(&weights, Arithmetic::Mixed, false, device)?;
+            let (own, measured, used) = seen(&weights, Arithmetic::Mixed, true, device)?;
+            assert!(used, "the kernels do not run on this GPU");
+            let apart = (distance(&own, &exact), distance(&automatic, &exact));
+            println!(
+                "relative error of the gradient: ours {:.4}, libtorch {:.4}",
+                apart.0, apart.1
+            );
+            assert!(apart.0 < 1.2 * apart.1 + 1e-3, "{apart:?}");
+            assert!(distance(&measured, &running) < 1e-2);
+        }
         Ok(())
     }
 }

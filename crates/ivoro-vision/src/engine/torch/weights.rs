@@ -14,8 +14,8 @@ use crate::network::{Architecture, Parameter};
 pub(super) struct DeviceWeights {
     /// All learned weights in 32 bits.
     pub(super) learned: Tensor,
-    /// The multiplied ones as they are multiplied; the same tensor under full arithmetic.
-    pub(super) multiplied: Tensor,
+    /// The kernels as they are multiplied; the same tensor under full arithmetic.
+    pub(super) kernels: Tensor,
     pub(super) measured: Tensor,
     pub(super) first: Tensor,
     pub(super) second: Tensor,
@@ -33,7 +33,7 @@ pub(super) struct DeviceWeights {
 pub(super) struct DeviceAverage {
     pub(super) learned: Tensor,
     pub(super) measured: Tensor,
-    pub(super) multiplied: Tensor,
+    pub(super) kernels: Tensor,
     pub(super) named: Named,
 }
 
@@ -53,13 +53,13 @@ impl DeviceWeights {
             }
         };
         let learned = layout.upload(&state.learned, device)?;
-        let multiplied = learned.f_narrow(0, 0, layout.multiplied)?.f_to_kind(arithmetic.kind())?;
+        let kernels = learned.f_narrow(0, 0, layout.kernels)?.f_to_kind(arithmetic.kind())?;
         let measured = Tensor::f_from_slice(&state.measured)?.f_to_device(device)?;
         let mut leaves = Vec::new();
         let mut named = measured_parts(architecture, &measured)?;
         for place in &layout.places {
-            let part = if place.is_multiplied(layout) {
-                place.slice(&multiplied)?
+            let part = if place.is_kernel(layout) {
+                place.slice(&kernels)?
             } else {
                 place.slice(&learned)?
             };
@@ -75,7 +75,7 @@ impl DeviceWeights {
             rate: Tensor::f_zeros([1], (Kind::Float, device))?,
             tally: Tensor::f_zeros([2], (Kind::Double, device))?,
             learned,
-            multiplied,
+            kernels,
             measured,
             leaves,
             named,
@@ -87,13 +87,13 @@ impl DeviceWeights {
         let mut parts = (Vec::new(), Vec::new());
         for (place, gradient) in layout.places.iter().zip(gradients) {
             let part = place.flatten(gradient)?;
-            let list = if place.is_multiplied(layout) { &mut parts.0 } else { &mut parts.1 };
+            let list = if place.is_kernel(layout) { &mut parts.0 } else { &mut parts.1 };
             list.push(part);
         }
-        let rest = layout.total - layout.multiplied;
-        let mut head = self.gradient.f_narrow(0, 0, layout.multiplied)?;
+        let rest = layout.total - layout.kernels;
+        let mut head = self.gradient.f_narrow(0, 0, layout.kernels)?;
         head.f_copy_(&Tensor::f_cat(&parts.0, 0)?)?;
-        let mut tail = self.gradient.f_narrow(0, layout.multiplied, rest)?;
+        let mut tail = self.gradient.f_narrow(0, layout.kernels, rest)?;
         tail.f_copy_(&Tensor::f_cat(&parts.1, 0)?)?;
         Ok(())
     }
@@ -139,14 +139,14 @@ impl DeviceAverage {
         let device = weights.learned.device();
         let learned = layout.upload(learned, device)?;
         let measured = Tensor::f_from_slice(measured)?.f_to_device(device)?;
-        let kind = weights.multiplied.kind();
-        let multiplied = learned.f_narrow(0, 0, layout.multiplied)?.f_to_kind(kind)?;
+        let kind = weights.kernels.kind();
+        let kernels = learned.f_narrow(0, 0, layout.kernels)?.f_to_kind(kind)?;
         let mut named = measured_parts(architecture, &measured)?;
         for place in &layout.places {
-            let flat = if place.is_multiplied(layout) { &multiplied } else { &learned };
+            let flat = if place.is_kernel(layout) { &kernels } else { &learned };
             named.insert(place.parameter.name.clone(), place.slice(flat)?);
         }
-        Ok(Self { learned, measured, multiplied, named })
+        Ok(Self { learned, measured, kernels, named })
     }
 }
 
@@ -164,11 +164,11 @@ fn measured_parts(architecture: &Architecture, flat: &Tensor) -> Result<Named> {
     Ok(named)
 }
 
-/// Brings the multiplied weights up to date with the learned ones.
-pub(super) fn refresh(multiplied: &mut Tensor, learned: &Tensor, layout: &Layout) -> Result<()> {
+/// Brings the kernels up to date with the learned weights.
+pub(super) fn refresh(kernels: &mut Tensor, learned: &Tensor, layout: &Layout) -> Result<()> {
     // Under full arithmetic they are one and the same memory.
-    if multiplied.kind() != Kind::Float {
-        multiplied.f_copy_(&learned.f_narrow(0, 0, layout.multiplied)?)?;
+    if kernels.kind() != Kind::Float {
+        kernels.f_copy_(&learned.f_narrow(0, 0, layout.kernels)?)?;
     }
     Ok(())
 }
