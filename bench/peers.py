@@ -289,9 +289,12 @@ def memory():
         subprocess.run([PROGRAM, "learn", model, features, "--variant", "iVoro-NWAIL", *given],
                        check=True, capture_output=True)
         size = os.path.getsize(model)
-        asking = subprocess.Popen([PROGRAM, "predict", model, features, "--format", "csv"],
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        peak = os.wait4(asking.pid, 0)[2].ru_maxrss * 1024
+        # A child begins with its parent's peak: a small process in between has none to hand on.
+        between = ("import resource, subprocess, sys; "
+                   "subprocess.run(sys.argv[1:], check=True, capture_output=True); "
+                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+        asking = [PROGRAM, "predict", model, features, "--format", "csv"]
+        peak = 1024 * int(subprocess.check_output([sys.executable, "-S", "-c", between, *asking]))
         batch = os.path.getsize(features) * 2
         print(f"  model file {size / 1e6:.1f} MB, peak {peak / 1e6:.1f} MB, features as f32 "
               f"{batch / 1e6:.1f} MB: {(peak - batch) / size:.2f} x the file besides them")

@@ -76,11 +76,16 @@ struct Extent {
 
 impl Extent {
     fn of(tensor: &Tensor) -> Result<Self> {
-        if let [images, channels, height, width] = tensor.size()[..]
-            && tensor.stride() == [channels * height * width, 1, width * channels, channels]
-            && tensor.kind() == Kind::BFloat16
-        {
-            return Ok(Self { rows: images * height * width, channels });
+        let size = tensor.size();
+        if let [images, channels, height, width] = size[..] {
+            let strides = [channels * height * width, 1, width * channels, channels];
+            // Along an axis of one place there is no step to take.
+            let mut axes = size.iter().zip(tensor.stride()).zip(strides);
+            if axes.all(|((&size, found), expected)| size == 1 || found == expected)
+                && tensor.kind() == Kind::BFloat16
+            {
+                return Ok(Self { rows: images * height * width, channels });
+            }
         }
         let what = format!("channels side by side expected, got strides {:?}", tensor.stride());
         Err(Error::Engine { what })
