@@ -11,6 +11,11 @@ mod model;
 mod settings;
 mod threads;
 
+/// Calls run in threads of a pool. There the system's allocator gives large pieces back at once, and
+/// every call would wait for them to be made anew.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What `ivoro` is made of; use that instead.
 #[pyo3::pymodule]
 mod _ivoro {

@@ -16,8 +16,9 @@ pub(crate) struct BaselineArguments {
     #[arg(long, value_name = "N")]
     pub(crate) phase_epochs: Option<usize>,
 
-    /// Also write what pictures of the baselines are drawn from: diagrams where features are
-    /// two-dimensional, else t-SNE of each phase's features.
+    /// Also write what the paper's pictures are drawn from, of all baselines and of iVoro, iVoro-N,
+    /// iVoro-AC and iVoro-NAC where they run: diagrams where features are two-dimensional, else
+    /// t-SNE of the features.
     #[arg(long, requires = "out")]
     pub(crate) pictures: bool,
 }

@@ -7,6 +7,11 @@ use ivoro::Variant;
 
 use crate::args::{InputArguments, SettingArguments};
 
+/// Samples of a picture at most, and how t-SNE goes where nothing else is said.
+pub(crate) const SAMPLES: usize = 3_000;
+pub(crate) const PERPLEXITY: f32 = 30.0;
+pub(crate) const STEPS: usize = 1_000;
+
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
     /// Folder with records: run.json, run-*.json, *.scene.json, *.tsne.json, also as .gz.
@@ -38,15 +43,15 @@ pub(crate) struct SceneArguments {
 #[derive(Debug, Args)]
 pub(crate) struct TsneArguments {
     /// Most samples, each rotation of AC and AI counted.
-    #[arg(long, value_name = "N", default_value_t = 3_000)]
+    #[arg(long, value_name = "N", default_value_t = SAMPLES)]
     pub(crate) samples: usize,
 
     /// Perplexity: about how many neighbours a sample has.
-    #[arg(long, default_value_t = 30.0)]
+    #[arg(long, default_value_t = PERPLEXITY)]
     pub(crate) perplexity: f32,
 
     /// Steps of the optimisation.
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    #[arg(long, value_name = "N", default_value_t = STEPS)]
     pub(crate) epochs: usize,
 
     #[command(flatten)]

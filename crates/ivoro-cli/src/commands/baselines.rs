@@ -11,18 +11,13 @@ use ivoro_vision::baselines::{Baseline, School, TaughtPhase};
 use ivoro_vision::train::{Recipe, Schedule};
 use serde_json::json;
 
-use super::figure::{embed, evenly};
+use super::figure::{embed, evenly, perplexity};
 use super::ledger::Ledger;
 use super::source::Trained;
 use crate::args::RunArguments;
+use crate::args_figures::{SAMPLES, STEPS};
 use crate::failure::Failure;
 use crate::{output, progress};
-
-/// Most samples in a picture of a phase.
-const MOST_SAMPLES: usize = 3_000;
-/// Perplexity and steps of t-SNE.
-const PERPLEXITY: f32 = 30.0;
-const STEPS: usize = 1_000;
 
 /// The baselines that the arguments name, each once.
 pub(super) fn named(arguments: &RunArguments) -> Result<Vec<Baseline>, Failure> {
@@ -198,13 +193,8 @@ impl<'a> Baselines<'a> {
         labels: &[u32],
         data_set: &str,
     ) -> Result<(), Failure> {
-        let rows: Vec<usize> = evenly(labels.len(), MOST_SAMPLES).collect();
-        // t-SNE wants three times as many samples as neighbours
-        let perplexity = PERPLEXITY.min((rows.len() as f32 - 2.0) / 3.0);
-        if perplexity < 1.0 {
-            eprintln!("note: no t-SNE of {} test images", rows.len());
-            return Ok(());
-        }
+        let rows: Vec<usize> = evenly(labels.len(), SAMPLES).collect();
+        let Some(perplexity) = perplexity(rows.len()) else { return Ok(()) };
         for (index, phase) in taught.iter().enumerate() {
             let spinner = progress::spinner(&format!("t-SNE of phase {}", index + 1));
             let placed = embed(&phase.points.select(&rows), perplexity, STEPS);
@@ -255,7 +245,7 @@ fn scene_phase(phase: &TaughtPhase, labels: &[u32], reading: usize) -> ScenePhas
         accuracy: Some(outcome.accuracy),
         accuracy_by_phase: outcome.accuracy_by_phase.iter().copied().map(Some).collect(),
         sites: sites.collect(),
-        samples: evenly(known.len(), MOST_SAMPLES).map(sample).collect(),
+        samples: evenly(known.len(), SAMPLES).map(sample).collect(),
     }
 }
 

@@ -3,16 +3,28 @@ use std::path::Path;
 
 use ivoro::head::Views;
 use ivoro::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
-use ivoro::{Features, Head, Matrix, Model, ModelOptions, Protocol, Stream};
+use ivoro::{Features, Head, Matrix, Model, ModelOptions, Protocol, Stream, Variant};
 use serde::Serialize;
 
 use crate::args::{FigureArguments, FigureCommand, SceneArguments, TsneArguments};
+use crate::args_figures::PERPLEXITY;
 use crate::failure::Failure;
 use crate::image_args::class_order;
 use crate::{output, progress};
 
 /// Accuracy of the Barnes–Hut approximation: the usual value.
 const THETA: f32 = 0.5;
+
+/// The usual perplexity, or what so many samples allow: t-SNE wants three times as many samples as
+/// neighbours. `None` where they are too few.
+pub(super) fn perplexity(samples: usize) -> Option<f32> {
+    let most = PERPLEXITY.min((samples as f32 - 2.0) / 3.0);
+    if most >= 1.0 {
+        return Some(most);
+    }
+    eprintln!("note: no t-SNE of {samples} test samples");
+    None
+}
 
 /// Computes what a picture is drawn from, once; the report draws it.
 pub(crate) fn figure(command: &FigureCommand) -> Result<(), Failure> {
@@ -38,7 +50,8 @@ fn stream(arguments: &FigureArguments) -> Result<(Stream, String), Failure> {
     Ok((Stream::new(&split, protocol, &order)?, data_set))
 }
 
-fn write(path: &Path, kind: &str, content: &impl Serialize) -> Result<(), Failure> {
+/// Writes what a picture is drawn from.
+pub(super) fn write(path: &Path, kind: &str, content: &impl Serialize) -> Result<(), Failure> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     if !name.is_some_and(|name| name.ends_with(&format!(".{kind}.json"))) {
         let text = format!(
@@ -56,37 +69,110 @@ fn write(path: &Path, kind: &str, content: &impl Serialize) -> Result<(), Failur
 /// A diagram in the plane, phase after phase.
 fn scene(arguments: &SceneArguments) -> Result<(), Failure> {
     let common = &arguments.common;
-    let variant = common.variant;
-    if variant.is_metric() || variant.divide || variant.layered {
-        let text = format!("{variant}: cells are drawn for variants without W, Q, D and L");
-        return Err(Failure::Usage(text));
-    }
     let (stream, data_set) = stream(common)?;
-    let mut model = Model::new(variant, common.settings.options());
-    let all: Vec<Range<usize>> = stream.protocol().phases().collect();
-    let mut phases = Vec::new();
-    for (at, phase) in all.iter().enumerate() {
-        model.learn(&stream.train(phase))?;
-        let test = stream.test().of_classes(|label| (label as usize) < phase.end);
-        let found = model.head().predict(&test)?;
-        let share = |wanted: &Range<usize>| {
-            let judged = test.labels().iter().zip(&found);
-            let of = judged.filter(|(label, _)| wanted.contains(&(**label as usize)));
-            let (all, right) = of.fold((0usize, 0usize), |(all, right), (label, found)| {
-                (all + 1, right + usize::from(label == found))
+    let picture = Picture { stream: &stream, data_set, options: &common.settings.options() };
+    write(&common.out, "scene", &picture.scene(common.variant, arguments.samples)?)
+}
+
+/// What pictures of a variant are computed from.
+pub(super) struct Picture<'a> {
+    pub(super) stream: &'a Stream,
+    pub(super) data_set: String,
+    pub(super) options: &'a ModelOptions,
+}
+
+impl Picture<'_> {
+    /// Cells and samples in the plane, phase after phase.
+    pub(super) fn scene(&self, variant: Variant, most: usize) -> Result<Scene, Failure> {
+        if variant.is_metric() || variant.divide || variant.layered {
+            let text = format!("{variant}: cells are drawn for variants without W, Q, D and L");
+            return Err(Failure::Usage(text));
+        }
+        let stream = self.stream;
+        let mut model = Model::new(variant, self.options.clone());
+        let all: Vec<Range<usize>> = stream.protocol().phases().collect();
+        let mut phases = Vec::new();
+        for (at, phase) in all.iter().enumerate() {
+            model.learn(&stream.train(phase))?;
+            let test = stream.test().of_classes(|label| (label as usize) < phase.end);
+            let found = model.head().predict(&test)?;
+            let share = |wanted: &Range<usize>| {
+                let judged = test.labels().iter().zip(&found);
+                let of = judged.filter(|(label, _)| wanted.contains(&(**label as usize)));
+                let (all, right) = of.fold((0usize, 0usize), |(all, right), (label, found)| {
+                    (all + 1, right + usize::from(label == found))
+                });
+                (all > 0).then(|| 100.0 * right as f64 / all as f64)
+            };
+            phases.push(ScenePhase {
+                accuracy: share(&(0..phase.end)),
+                accuracy_by_phase: all[..=at].iter().map(share).collect(),
+                sites: sites(model.head())?,
+                samples: samples(model.head(), &test, most)?,
             });
-            (all > 0).then(|| 100.0 * right as f64 / all as f64)
-        };
-        phases.push(ScenePhase {
-            accuracy: share(&(0..phase.end)),
-            accuracy_by_phase: all[..=at].iter().map(share).collect(),
-            sites: sites(model.head())?,
-            samples: samples(model.head(), &test, arguments.samples)?,
-        });
+        }
+        let (method, classes) = (variant.to_string(), stream.classes().to_vec());
+        Ok(Scene { version: VERSION, data_set: self.data_set.clone(), method, classes, phases })
     }
-    let (method, classes) = (variant.to_string(), stream.classes().to_vec());
-    let scene = Scene { version: VERSION, data_set, method, classes, phases };
-    write(&common.out, "scene", &scene)
+
+    /// Features brought to the plane by t-SNE.
+    pub(super) fn embedding(
+        &self,
+        variant: Variant,
+        most: usize,
+        perplexity: f32,
+        epochs: usize,
+    ) -> Result<Embedding, Failure> {
+        let (points, labels) = self.features(variant, most)?;
+        if !(perplexity >= 1.0 && 3.0 * perplexity < points.rows() as f32) {
+            let text = format!(
+                "perplexity {perplexity}: must be at least 1 and below a third of the {} samples",
+                points.rows()
+            );
+            return Err(Failure::Usage(text));
+        }
+        let spinner = progress::spinner(&format!("t-SNE of {variant}"));
+        let placed = embed(&points, perplexity, epochs);
+        spinner.finish_and_clear();
+        let place = |(at, label): (&[f32], u32)| (at[0], at[1], label);
+        Ok(Embedding {
+            version: VERSION,
+            data_set: self.data_set.clone(),
+            method: variant.to_string(),
+            phase: None,
+            perplexity: f64::from(perplexity),
+            classes: self.stream.classes().to_vec(),
+            phases: self.stream.protocol().sizes().to_vec(),
+            points: placed.chunks_exact(2).zip(labels).map(place).collect(),
+        })
+    }
+
+    /// Test samples as the variant sees them after the first phase settled its settings. Under AC
+    /// and AI every rotation is a sample of its own.
+    fn features(&self, variant: Variant, most: usize) -> Result<(Matrix, Vec<u32>), Failure> {
+        let stream = self.stream;
+        let mut model = Model::new(variant, self.options.clone());
+        let base = stream.protocol().phases().next().unwrap_or(0..0);
+        model.learn(&stream.train(&base))?;
+        let views = if variant.views == Views::Single { 1 } else { 4 };
+        let rows: Vec<usize> = evenly(stream.test().len(), most.div_ceil(views)).collect();
+        let test = stream.test().select(&rows);
+        let mut all = Matrix::default();
+        let mut labels = Vec::new();
+        for block in model.head().block_points(&test)? {
+            // a further layer has another dimension, and its own space
+            if all.rows() > 0 && block.cols() != all.cols() {
+                continue;
+            }
+            if all.rows() == 0 {
+                all = block;
+            } else {
+                all.append(&block)?;
+            }
+            labels.extend_from_slice(test.labels());
+        }
+        Ok((all, labels))
+    }
 }
 
 /// The sites of all views; the report draws the sisters of a class in one colour.
@@ -127,64 +213,9 @@ pub(super) fn evenly(count: usize, most: usize) -> impl Iterator<Item = usize> {
 fn tsne(arguments: &TsneArguments) -> Result<(), Failure> {
     let common = &arguments.common;
     let (stream, data_set) = stream(common)?;
-    let (points, labels) = features(common, &stream, arguments.samples)?;
-    let perplexity = arguments.perplexity;
-    if !(perplexity >= 1.0 && 3.0 * perplexity < points.rows() as f32) {
-        let text = format!(
-            "perplexity {perplexity}: must be at least 1 and below a third of the {} samples",
-            points.rows()
-        );
-        return Err(Failure::Usage(text));
-    }
-    let spinner = progress::spinner("t-SNE");
-    let placed = embed(&points, perplexity, arguments.epochs);
-    spinner.finish_and_clear();
-    let embedding = Embedding {
-        version: VERSION,
-        data_set,
-        method: common.variant.to_string(),
-        phase: None,
-        perplexity: f64::from(perplexity),
-        classes: stream.classes().to_vec(),
-        phases: stream.protocol().sizes().to_vec(),
-        points: placed
-            .chunks_exact(2)
-            .zip(labels)
-            .map(|(at, label)| (at[0], at[1], label))
-            .collect(),
-    };
-    write(&common.out, "tsne", &embedding)
-}
-
-/// Test samples as the variant sees them after the first phase settled its settings. Under AC and
-/// AI every rotation is a sample of its own.
-fn features(
-    common: &FigureArguments,
-    stream: &Stream,
-    most: usize,
-) -> Result<(Matrix, Vec<u32>), Failure> {
-    let options: ModelOptions = common.settings.options();
-    let mut model = Model::new(common.variant, options);
-    let base = stream.protocol().phases().next().unwrap_or(0..0);
-    model.learn(&stream.train(&base))?;
-    let views = if common.variant.views == Views::Single { 1 } else { 4 };
-    let rows: Vec<usize> = evenly(stream.test().len(), most.div_ceil(views)).collect();
-    let test = stream.test().select(&rows);
-    let mut all = Matrix::default();
-    let mut labels = Vec::new();
-    for block in model.head().block_points(&test)? {
-        // a further layer has another dimension, and its own space
-        if all.rows() > 0 && block.cols() != all.cols() {
-            continue;
-        }
-        if all.rows() == 0 {
-            all = block;
-        } else {
-            all.append(&block)?;
-        }
-        labels.extend_from_slice(test.labels());
-    }
-    Ok((all, labels))
+    let picture = Picture { stream: &stream, data_set, options: &common.settings.options() };
+    let TsneArguments { samples, perplexity, epochs, .. } = *arguments;
+    write(&common.out, "tsne", &picture.embedding(common.variant, samples, perplexity, epochs)?)
 }
 
 /// Points brought to the plane by t-SNE.

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
@@ -10,9 +10,11 @@ use ivoro::{ClassOrder, ModelOptions, Protocol, Run, Split, Stream};
 use ivoro_vision::baselines::Baseline;
 
 use super::baselines::{self, Baselines};
+use super::figure::{self, Picture};
 use super::ledger::Ledger;
 use super::source::Source;
 use crate::args::RunArguments;
+use crate::args_figures::{SAMPLES, STEPS};
 use crate::failure::Failure;
 use crate::image_args::class_order;
 use crate::{output, progress};
@@ -109,6 +111,9 @@ impl Job<'_> {
     }
 }
 
+/// The variants that the paper shows in pictures.
+const PICTURED: [&str; 4] = ["iVoro", "iVoro-N", "iVoro-AC", "iVoro-NAC"];
+
 /// Methods on frozen features.
 struct Heads {
     stream: Stream,
@@ -154,7 +159,43 @@ impl Heads {
         };
         let result = self.methods.iter().try_for_each(|method| run(method, ledger));
         bar.finish_and_clear();
-        result
+        result?;
+        match &arguments.out {
+            Some(folder) if arguments.baselines.pictures => {
+                self.pictures(arguments, &options, folder)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What pictures of the variants are drawn from, as far as it is not there yet.
+    fn pictures(
+        &self,
+        arguments: &RunArguments,
+        options: &ModelOptions,
+        folder: &Path,
+    ) -> Result<(), Failure> {
+        let data_set = arguments.data_set.clone().unwrap_or(self.provenance.features.clone());
+        let picture = Picture { stream: &self.stream, data_set, options };
+        let flat = self.stream.test().dim(0) == 2;
+        for name in self.methods.iter().map(Method::name).filter(|name| PICTURED.contains(name)) {
+            let kind = if flat { "scene" } else { "tsne" };
+            let path = folder.join(format!("{}.{kind}.json", name.to_lowercase()));
+            if path.exists() {
+                continue;
+            }
+            if progress::interrupted() {
+                return Err(Failure::Interrupted);
+            }
+            let variant = name.parse()?;
+            if flat {
+                figure::write(&path, kind, &picture.scene(variant, SAMPLES)?)?;
+            } else if let Some(perplexity) = figure::perplexity(self.stream.test().len()) {
+                let placed = picture.embedding(variant, SAMPLES, perplexity, STEPS)?;
+                figure::write(&path, kind, &placed)?;
+            }
+        }
+        Ok(())
     }
 }
 

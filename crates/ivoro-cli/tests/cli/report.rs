@@ -70,6 +70,29 @@ fn a_plane_is_drawn_with_exact_cells() {
     place.ivoro("report runs --out report").good();
     let page = std::fs::read_to_string(place.path("report/index.html")).unwrap();
     assert!(page.contains("Exact cells of 6 sites with 30 samples. Accuracy"), "{page}");
+    // a comparison leaves the same, of the variants that the paper draws
+    place
+        .ivoro(
+            "run plane.features --protocol 2,2,2 --data-set made --variants iVoro,iVoro-D \
+             --pictures --out drawn",
+        )
+        .good();
+    let read = |name: &str| std::fs::read(place.path(name)).unwrap();
+    assert_eq!(read("drawn/ivoro.scene.json"), read("runs/x.scene.json"));
+    assert!(!place.path("drawn/ivoro-d.scene.json").exists());
+}
+
+#[test]
+fn a_comparison_leaves_maps_of_the_features() {
+    let place = Place::new();
+    let run = format!("run data.features --variants iVoro-N --pictures --out drawn {QUICK}");
+    place.ivoro(&run).good();
+    let map = std::fs::read_to_string(place.path("drawn/ivoro-n.tsne.json")).unwrap();
+    assert!(map.contains("\"method\":\"iVoro-N\""), "{map}");
+    // what is there is not computed again
+    std::fs::write(place.path("drawn/ivoro-n.tsne.json"), "kept").unwrap();
+    place.ivoro(&run).good();
+    assert_eq!(std::fs::read(place.path("drawn/ivoro-n.tsne.json")).unwrap(), b"kept");
 }
 
 #[test]
