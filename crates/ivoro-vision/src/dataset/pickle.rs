@@ -268,8 +268,10 @@ impl<'a> Machine<'a> {
             b't' => Value::Tuple(self.above_mark()?),
             b'd' => Value::Dictionary(pairs(&self.above_mark()?)),
             _ => {
-                let start = self.stack.len().checked_sub(usize::from(code - 0x84));
-                Value::Tuple(self.stack.split_off(start.ok_or_else(empty)?))
+                let mut items: Vec<Id> =
+                    (0x84..code).map(|_| self.pop()).collect::<Result<_, _>>()?;
+                items.reverse();
+                Value::Tuple(items)
             }
         };
         self.push(value);

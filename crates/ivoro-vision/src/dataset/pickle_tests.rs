@@ -93,3 +93,12 @@ fn a_string_longer_than_the_file_is_refused() {
     let error = Pickle::parse(b"\x80\x02T\xff\xff\xff\xffabc.").unwrap_err();
     assert_eq!(error, "byte 7: 4294967295 more bytes are promised, the file has 4");
 }
+
+#[test]
+fn a_tuple_takes_nothing_from_below_a_mark() {
+    for program in [&b"]]((\x87d."[..], b"]](\x86l.", b"](]\x87."] {
+        let error = Pickle::parse(program).map(|_| ()).unwrap_err();
+        assert!(error.contains("nothing is on the stack"), "{error}");
+    }
+    assert!(Pickle::parse(b"(]]]\x87l.").is_ok());
+}
