@@ -1,5 +1,7 @@
 //! One thing changed at a time: λ, the number of base classes, the layers.
 
+use std::collections::BTreeSet;
+
 use ivoro::Variant;
 use ivoro::curves::five_numbers;
 use ivoro::record::Kind;
@@ -32,7 +34,8 @@ pub(crate) fn lambda(group: &Group<'_>) -> Option<Shown> {
         let colour = palette::area(usize::from(at > 0 || group.row("iVoro").is_none()));
         Some(Whiskers { five: five_numbers(values)?, colour: colour.to_owned() })
     });
-    let count = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+    let counts: BTreeSet<usize> = columns.iter().map(|(_, values)| values.len()).collect();
+    let counts: Vec<String> = counts.iter().map(ToString::to_string).collect();
     let title = format!("{}: accuracy of iVoro-N by λ", group.title());
     let figure = boxes::Chart {
         name: &format!("lambda-{}", group.title()),
@@ -40,13 +43,17 @@ pub(crate) fn lambda(group: &Group<'_>) -> Option<Shown> {
         y: Axis::new("accuracy, %", Scale::within(values, 0.0, 100.0)),
         boxes: boxes.collect(),
         x: Axis::new(
-            format!("λ (1: length alone; no N: iVoro); n = {count} phases in each box"),
+            format!(
+                "λ (1: length alone; no N: iVoro); n = {} phases in a box",
+                counts.join(" or ")
+            ),
             Scale::places(columns.into_iter().map(|(name, _)| name).collect()),
         ),
         ramp: None,
     };
     let caption = "Accuracy after each phase: median, quartiles, 5 and 95 %. Phases differ in \
-                   difficulty, so a box is wide because of them; compare the medians.";
+                   difficulty, so a box is wide because of them; compare the medians. A box of \
+                   more phases has them of several networks.";
     Some(Shown::new(figure.draw(), caption))
 }
 
