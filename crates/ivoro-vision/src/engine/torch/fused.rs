@@ -207,6 +207,9 @@ impl Fused {
         let kernel = weight(weights, &convolution.kernel, "weight")?;
         let raw = input.f_conv2d(kernel, None::<&Tensor>, stride, padding, [1, 1], 1)?;
         let extent = Extent::of(&raw)?;
+        if extent.rows == 0 {
+            return Err(Error::Engine { what: "a batch without images".to_owned() });
+        }
         let blocks = self.kernels.blocks(extent.eights());
         let numbers = (Kind::Float, raw.device());
         let partial = Tensor::f_empty([blocks, 2, extent.channels], numbers)?;

@@ -92,9 +92,12 @@ impl Kernels {
             done(name, status)?;
             functions.insert(name, function);
         }
+        let launch = symbol(&compiler, "cuLaunchKernel")?;
+        // Never closed: the functions found in it are used as long as the program runs.
+        std::mem::forget(compiler);
         Ok(Self {
             functions,
-            launch: symbol(&compiler, "cuLaunchKernel")?,
+            launch,
             stream: symbol(&cuda()?.1, "aoti_torch_get_current_cuda_stream")?,
             device,
             blocks: i64::from(processors) * 4,
@@ -215,8 +218,8 @@ fn open_builtins() {
     for file in files.into_iter().flatten().flatten() {
         let path = file.path();
         if named(&path, "libnvrtc-builtins.so") {
-            // Without it NVRTC looks for itself, and says so if it fails.
-            let _ = open(&path.to_string_lossy());
+            // Without it NVRTC looks for itself, and says so if it fails. It must stay open.
+            let _ = open(&path.to_string_lossy()).map(std::mem::forget);
         }
     }
 }

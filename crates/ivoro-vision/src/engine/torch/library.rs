@@ -55,6 +55,19 @@ pub(super) fn cuda() -> Result<&'static (Library, Library)> {
     parts()?.cuda.as_ref().ok_or_else(missing)
 }
 
+/// Makes a GPU the current one of this thread: cuDNN, graphs and kernels of our own go by that.
+pub(super) fn make_current(index: i32) -> Result<()> {
+    let guard: Symbol<unsafe extern "C" fn(i32, *mut *mut c_void) -> i32> =
+        symbol(&cuda()?.1, "aoti_torch_create_cuda_guard")?;
+    let mut handle = std::ptr::null_mut();
+    // SAFETY: the type is the one in libtorch's header shim.h. The guard is never deleted: that
+    // would bring back the GPU that was current before.
+    if unsafe { guard(index, &raw mut handle) } == 0 {
+        return Ok(());
+    }
+    Err(Error::Engine { what: format!("cuda:{index} can't be made the current GPU") })
+}
+
 /// Waits until the GPU has done all that it was told, if there is one.
 pub fn synchronise() {
     if tch::Cuda::is_available() {

@@ -7,6 +7,8 @@
 //
 // Of a normalisation, `kept` holds four rows of numbers by channel: mean, 1 / deviation, and factor
 // and shift such that its output is `factor · x + shift`.
+//
+// Comparisons are written so that what is no number stays so: a training that diverges must show it.
 
 typedef long long Size;
 
@@ -123,7 +125,8 @@ measured(const Eight *x, const float *partial, Size parts, Size width, Size rows
     float origin[8];
     unpack(x[channel / 8], origin);
     const float mean = origin[channel % 8] + first;
-    const float variance = fmaxf(second - first * first, 0.0f);
+    const float difference = second - first * first;
+    const float variance = difference < 0 ? 0 : difference;
     const float inverse = rsqrtf(variance + EPSILON);
     const float factor = scale[channel] * inverse;
     const float unbiased = variance * ((float)rows / (float)(rows > 1 ? rows - 1 : 1));
@@ -166,7 +169,7 @@ apply(const Eight *x, const float *kept, const Eight *added, const float *kept_a
             for (int j = 0; j < 8; ++j) value[j] += more[j] * factor_added[j];
         }
 #pragma unroll
-        for (int j = 0; j < 8; ++j) value[j] = fmaxf(value[j], 0.0f);
+        for (int j = 0; j < 8; ++j) value[j] = value[j] < 0 ? 0 : value[j];
         y[i] = pack(value);
     }
 }
@@ -207,11 +210,11 @@ gather_sums(const Eight *gradient, const Eight *more, const Eight *y, const Eigh
             float output[8];
             unpack(y[i], output);
 #pragma unroll
-            for (int j = 0; j < 8; ++j) back[j] = output[j] > 0 ? back[j] : 0;
+            for (int j = 0; j < 8; ++j) back[j] = output[j] <= 0 ? 0 : back[j];
         } else {
 #pragma unroll
             for (int j = 0; j < 8; ++j) {
-                back[j] = value[j] * factor[j] + shift[j] > 0 ? back[j] : 0;
+                back[j] = value[j] * factor[j] + shift[j] <= 0 ? 0 : back[j];
             }
         }
         if (gated) {
@@ -293,8 +296,8 @@ spread(const Eight *gradient, const Eight *x, const float *kept, const float *wa
         unpack(x[i], value);
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
-            const bool open = !kept || value[j] * factor[j] + shift[j] > 0;
-            const float gated = open ? back[j] : 0;
+            const bool shut = kept && value[j] * factor[j] + shift[j] <= 0;
+            const float gated = shut ? 0 : back[j];
             back[j] = by_gradient[j] * gated + by_value[j] * value[j] + constant[j];
         }
         result[i] = pack(back);

@@ -258,6 +258,8 @@ impl TorchTrainer {
 impl Trainer for TorchTrainer {
     fn step(&mut self, batch: Batch<'_>, rate: f32) -> Result<()> {
         self.check(batch.pixels, batch.labels.len())?;
+        // The way back from points goes through the weights they were made with.
+        self.looked = None;
         if let Some(&label) = batch.labels.iter().find(|&&label| label as usize >= self.classes) {
             return Err(Error::Label { label, classes: self.classes });
         }
@@ -358,6 +360,7 @@ impl Student for TorchTrainer {
     }
 
     fn change(&mut self, rate: f32) -> Result<()> {
+        self.looked = None;
         let _ = self.weights.rate.f_fill_(f64::from(rate))?;
         tch::no_grad(|| self.move_weights())?;
         self.steps += 1;
