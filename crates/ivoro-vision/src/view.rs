@@ -6,6 +6,9 @@ use rayon::prelude::*;
 use crate::dataset::Shape;
 use crate::error::{Error, Result};
 
+/// Bytes that one core has turned before another would have woken.
+const FEW: usize = 1 << 20;
+
 /// Every image (NHWC, each of `shape`) mirrored and turned as the view says.
 pub fn turned(pixels: &[u8], shape: Shape, view: View) -> Result<Vec<u8>> {
     if view == View::UPRIGHT {
@@ -16,10 +19,13 @@ pub fn turned(pixels: &[u8], shape: Shape, view: View) -> Result<Vec<u8>> {
     }
     let mut turned = vec![0; pixels.len()];
     let size = shape.len().max(1);
-    turned
-        .par_chunks_mut(size)
-        .zip(pixels.par_chunks(size))
-        .for_each(|(target, source)| turn(target, source, shape, view));
+    if pixels.len() <= FEW {
+        let images = turned.chunks_mut(size).zip(pixels.chunks(size));
+        images.for_each(|(target, source)| turn(target, source, shape, view));
+    } else {
+        let images = turned.par_chunks_mut(size).zip(pixels.par_chunks(size));
+        images.for_each(|(target, source)| turn(target, source, shape, view));
+    }
     Ok(turned)
 }
 

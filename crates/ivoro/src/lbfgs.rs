@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-use crate::vectors::vectorised;
+use crate::vectors::{dot, vectorised};
 
 /// Steps remembered.
 pub const MEMORY: usize = 10;
@@ -30,9 +30,6 @@ const RESOLUTION: f64 = 1e-8;
 /// factor beyond the longest step tried.
 const MARGIN: f64 = 0.1;
 const FURTHEST: f64 = 10.0;
-
-/// Partial sums of a product.
-const LANES: usize = 16;
 
 /// Where a minimisation ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -273,25 +270,6 @@ fn add(out: &mut [f64], vector: &[f32], weight: f64) {
         #[inline(always)]
         || out.iter_mut().zip(vector).for_each(|(out, &value)| *out += weight * f64::from(value)),
     );
-}
-
-/// Partial sums side by side: one alone would wait for every addition.
-pub(crate) fn dot<T: Copy + Into<f64>>(a: &[f32], b: &[T]) -> f64 {
-    let (a, a_rest) = a.as_chunks::<LANES>();
-    let (b, b_rest) = b.as_chunks::<LANES>();
-    let mut sums = [0f64; LANES];
-    vectorised(
-        #[inline(always)]
-        || {
-            for (a, b) in a.iter().zip(b) {
-                for lane in 0..LANES {
-                    sums[lane] += f64::from(a[lane]) * b[lane].into();
-                }
-            }
-        },
-    );
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(&a, &b)| f64::from(a) * b.into()).sum();
-    sums.iter().sum::<f64>() + rest
 }
 
 fn norm(vector: &[f32]) -> f64 {

@@ -28,13 +28,13 @@ pub mod record;
 pub mod regression;
 mod rehearsal;
 pub mod run;
-mod softmax;
+pub mod softmax;
 pub mod statistics;
 pub mod store;
 pub mod transform;
 pub mod tune;
 pub mod uncertainty;
-mod vectors;
+pub mod vectors;
 
 pub use error::{Error, Result};
 pub use features::{Features, Split, View};

@@ -20,6 +20,15 @@ pub fn normal(seed: u64, index: u64) -> f64 {
     radius * (std::f64::consts::TAU * unit(seed, 2 * index + 1)).cos()
 }
 
+/// Standard normal numbers from the `index`-th of the stream `seed` on: two of each pair of draws.
+pub fn normals(seed: u64, index: u64) -> impl Iterator<Item = f64> {
+    (index..).flat_map(move |at| {
+        let radius = (-2.0 * (1.0 - unit(seed, 2 * at)).ln()).sqrt();
+        let (sine, cosine) = (std::f64::consts::TAU * unit(seed, 2 * at + 1)).sin_cos();
+        [radius * cosine, radius * sine]
+    })
+}
+
 /// A random permutation of `0..count`.
 pub fn permutation(seed: u64, count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();

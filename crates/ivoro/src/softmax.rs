@@ -16,6 +16,31 @@ const FACTORS: usize = 16;
 /// Partial sums side by side.
 const LANES: usize = 16;
 
+/// Softmax of one sample's logits divided by a temperature.
+pub fn chances(logits: &[f32], temperature: f32) -> Vec<f32> {
+    let mut out = logits.to_vec();
+    let factor = 1.0 / temperature;
+    vectorised(
+        #[inline(always)]
+        || {
+            let mut most = [f32::NEG_INFINITY; LANES];
+            for part in logits.chunks(LANES) {
+                let pairs = most.iter_mut().zip(part);
+                pairs.for_each(|(most, &logit)| *most = if logit > *most { logit } else { *most });
+            }
+            let most = most.into_iter().fold(f32::NEG_INFINITY, f32::max);
+            out.iter_mut().for_each(|logit| *logit = exponential((*logit - most) * factor));
+            let mut sums = [0f32; LANES];
+            for part in out.chunks(LANES) {
+                sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
+            }
+            let share = 1.0 / sums.iter().sum::<f32>();
+            out.iter_mut().for_each(|value| *value *= share);
+        },
+    );
+    out
+}
+
 /// Adds the biases to logits, turns them into p − y, y being 1 for the class `label(sample)`, and
 /// returns Σ −log p_label.
 pub(crate) fn residues(
@@ -111,6 +136,16 @@ mod tests {
             assert!((found / exact - 1.0).abs() < 2.0 * f64::from(f32::EPSILON), "{power}");
         }
         assert_eq!((exponential(-41.0), exponential(f32::NEG_INFINITY)), (0.0, 0.0));
+    }
+
+    #[test]
+    fn chances_match_plain_arithmetic() {
+        let logits: Vec<f32> = (0..37).map(|at| ((at * 7) % 11) as f32 / 4.0).collect();
+        let powers = logits.iter().map(|&logit| (f64::from(logit) / 0.7).exp());
+        let sum: f64 = powers.clone().sum();
+        for (found, power) in chances(&logits, 0.7).into_iter().zip(powers) {
+            assert!((f64::from(found) / (power / sum) - 1.0).abs() < 1e-5, "{found}");
+        }
     }
 
     #[test]

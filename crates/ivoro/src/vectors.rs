@@ -6,6 +6,9 @@ use rayon::prelude::*;
 /// Numbers that one task looks at: 256 KB.
 const CHUNK: usize = 1 << 16;
 
+/// Partial sums of a product.
+const LANES: usize = 16;
+
 /// The bits of infinity; those of NaN without its sign are more.
 const INFINITE: u32 = 0x7F80_0000;
 
@@ -16,7 +19,7 @@ const INFINITE: u32 = 0x7F80_0000;
 /// compiler is free not to inline, and then all of it is compiled for the narrowest vectors.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
-pub(crate) fn vectorised<R>(work: impl FnMut() -> R) -> R {
+pub fn vectorised<R>(work: impl FnMut() -> R) -> R {
     Arch::new().dispatch(Work(work))
 }
 
@@ -30,6 +33,26 @@ impl<R, F: FnMut() -> R> WithSimd for Work<F> {
     fn with_simd<S: Simd>(mut self, _: S) -> R {
         (self.0)()
     }
+}
+
+/// Σ aᵢ·bᵢ in double precision, in partial sums side by side: one alone would wait for every
+/// addition.
+pub fn dot<T: Copy + Into<f64>>(a: &[f32], b: &[T]) -> f64 {
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    let mut sums = [0f64; LANES];
+    vectorised(
+        #[inline(always)]
+        || {
+            for (a, b) in a.iter().zip(b) {
+                for lane in 0..LANES {
+                    sums[lane] += f64::from(a[lane]) * b[lane].into();
+                }
+            }
+        },
+    );
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(&a, &b)| f64::from(a) * b.into()).sum();
+    sums.iter().sum::<f64>() + rest
 }
 
 /// The largest magnitude. Magnitudes are ordered as their bits are, and those the compiler may

@@ -52,24 +52,24 @@ impl Course<'_, '_> {
                 each_step(Progress { phase, epoch: (epoch, recipe.epochs), step: (step, steps) })
             };
             let (before, old_head, count) = (&mut self.before, self.old_head, &mut self.step);
-            let shape = fit.shape;
-            let work = |ready: &Ready, rate: f32| -> Result<()> {
-                let (pixels, labels) = views(ready, shape, method.sisters())?;
+            let (shape, sisters) = (fit.shape, method.sisters());
+            let views = |ready: Ready| views(&ready, shape, sisters);
+            let work = |(pixels, labels): &(Vec<u8>, Vec<usize>), rate: f32| -> Result<()> {
                 let points = match before {
-                    Some(before) => Some(before.features(&pixels, shape, &[0])?.swap_remove(0)),
+                    Some(before) => Some(before.features(pixels, shape, &[0])?.swap_remove(0)),
                     None => None,
                 };
                 let before = points.map(|points| Before { points, head: old_head });
                 let old = if self.phase.index == 0 { 0 } else { old_head.len() };
                 let lesson = Lesson {
-                    labels: &labels,
+                    labels,
                     before: before.as_ref(),
                     old,
                     recipe: &recipe,
                     rate,
                     step: *count,
                 };
-                let points = student.look(&pixels)?;
+                let points = student.look(pixels)?;
                 let loss = method.teach(&lesson, &points, head)?;
                 if !loss.value.is_finite() {
                     return Err(Error::Diverged { epoch: epoch + 1, loss: loss.value });
@@ -80,7 +80,7 @@ impl Course<'_, '_> {
                 *count += 1;
                 Ok(())
             };
-            if each_batch(&data, &recipe, epoch, &mut told, work)?.is_none() {
+            if each_batch(&data, &recipe, epoch, &mut told, views, work)?.is_none() {
                 return Ok(false);
             }
         }

@@ -1,5 +1,5 @@
 //! A linear classifier that grows, beside the network: its loss is computed on the host, so that
-//! every engine trains every method.
+//! every engine trains every method. It is small: one core has done its work before others wake.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
@@ -82,27 +82,37 @@ impl Head {
 
     /// What it says of points, a row each.
     pub(super) fn outputs(&self, points: &Matrix) -> Matrix {
+        let biases: Vec<f32> = self.rows().map(|(_, bias)| bias).collect();
         let mut outputs = Matrix::zeros(points.rows(), self.len());
-        let extended = with_ones(points);
-        let matrix =
-            MatRef::from_column_major_slice(&self.state.learned, self.dims + 1, self.len());
-        product(outputs.as_mut_slice(), Accum::Replace, view(&extended), matrix);
+        for row in 0..points.rows() {
+            outputs.row_mut(row).copy_from_slice(&biases);
+        }
+        let to =
+            MatMut::from_row_major_slice_mut(outputs.as_mut_slice(), points.rows(), self.len());
+        matmul(to, Accum::Add, view(points), self.matrix().transpose(), 1.0, Par::Seq);
         outputs
     }
 
     /// Adds to the gradient of the weights; returns that of the points.
     pub(super) fn backward(&mut self, points: &Matrix, outputs: &Matrix) -> Matrix {
-        let extended = with_ones(points);
-        product(&mut self.gradient, Accum::Add, view(outputs).transpose(), view(&extended));
-        let mut back = Matrix::zeros(points.rows(), self.dims + 1);
-        let matrix = MatRef::from_row_major_slice(&self.state.learned, self.len(), self.dims + 1);
-        product(back.as_mut_slice(), Accum::Replace, view(outputs), matrix);
-        let mut gradient = Matrix::zeros(points.rows(), self.dims);
-        for (to, from) in gradient.as_mut_slice().chunks_exact_mut(self.dims).zip(back.iter_rows())
-        {
-            to.copy_from_slice(&from[..self.dims]);
+        let (count, dims) = (self.len(), self.dims);
+        let to = MatMut::from_row_major_slice_mut(&mut self.gradient, count, dims + 1);
+        let to = to.subcols_mut(0, dims);
+        matmul(to, Accum::Add, view(outputs).transpose(), view(points), 1.0, Par::Seq);
+        for row in outputs.iter_rows() {
+            let biases = self.gradient.iter_mut().skip(dims).step_by(dims + 1);
+            biases.zip(row).for_each(|(bias, value)| *bias += value);
         }
-        gradient
+        let mut back = Matrix::zeros(points.rows(), dims);
+        let to = MatMut::from_row_major_slice_mut(back.as_mut_slice(), points.rows(), dims);
+        matmul(to, Accum::Replace, view(outputs), self.matrix(), 1.0, Par::Seq);
+        back
+    }
+
+    /// The weights without the biases, a row an output.
+    fn matrix(&self) -> MatRef<'_, f32> {
+        let all = MatRef::from_row_major_slice(&self.state.learned, self.len(), self.dims + 1);
+        all.subcols(0, self.dims)
     }
 
     /// Moves the weights along the gradient, which begins anew.
@@ -118,24 +128,8 @@ impl Head {
     }
 }
 
-/// The points, each with a 1 behind it for the bias.
-fn with_ones(points: &Matrix) -> Matrix {
-    let mut extended = Matrix::zeros(points.rows(), points.cols() + 1);
-    let rows = extended.as_mut_slice().chunks_exact_mut(points.cols() + 1);
-    for (to, from) in rows.zip(points.iter_rows()) {
-        to[..from.len()].copy_from_slice(from);
-        to[from.len()] = 1.0;
-    }
-    extended
-}
-
 fn view(matrix: &Matrix) -> MatRef<'_, f32> {
     MatRef::from_row_major_slice(matrix.as_slice(), matrix.rows(), matrix.cols())
-}
-
-fn product(out: &mut [f32], store: Accum, left: MatRef<'_, f32>, right: MatRef<'_, f32>) {
-    let out = MatMut::from_row_major_slice_mut(out, left.nrows(), right.ncols());
-    matmul(out, store, left, right, 1.0, Par::rayon(0));
 }
 
 /// Trains a head on points that stay as they are: `teach` gives the gradient of a batch of rows.

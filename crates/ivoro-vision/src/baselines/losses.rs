@@ -1,53 +1,33 @@
 //! Losses of outputs and points with their gradients: plain functions, so that each can be checked
-//! against finite differences.
+//! against finite differences. A batch is over before another core would have woken, so that all of
+//! this runs on one.
 
 use std::ops::Range;
 
 use ivoro::Matrix;
-use rayon::prelude::*;
+use ivoro::softmax::chances;
+use ivoro::vectors::vectorised;
 
 /// The sum of a loss over rows, which adds its gradient: `of_row` is told row, outputs and gradient.
-/// Rows are shared among cores and added in order.
 fn over_rows(
     outputs: &Matrix,
     gradient: &mut Matrix,
-    of_row: impl Fn(usize, &[f32], &mut [f32]) -> f64 + Sync,
+    of_row: impl Fn(usize, &[f32], &mut [f32]) -> f64,
 ) -> f64 {
-    let columns = outputs.cols().max(1);
-    let rows = gradient.as_mut_slice().par_chunks_exact_mut(columns).enumerate();
-    let losses: Vec<f64> =
-        rows.map(|(row, gradient)| of_row(row, outputs.row(row), gradient)).collect();
-    losses.iter().sum()
+    (0..outputs.rows()).map(|row| of_row(row, outputs.row(row), gradient.row_mut(row))).sum()
 }
 
-/// Softmax of some outputs divided by a temperature.
-fn softmax(row: &[f32], temperature: f32) -> Vec<f64> {
-    let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let powers = row.iter().map(|&value| (f64::from(value - most) / f64::from(temperature)).exp());
-    let mut powers: Vec<f64> = powers.collect();
-    let sum: f64 = powers.iter().sum();
-    powers.iter_mut().for_each(|power| *power /= sum);
-    powers
+/// Adds a factor times values.
+fn add(values: &[f32], factor: f32, to: &mut [f32]) {
+    vectorised(
+        #[inline(always)]
+        || to.iter_mut().zip(values).for_each(|(to, value)| *to += factor * value),
+    );
 }
 
-/// Cross-entropy of one row's softened outputs against chances that are wanted, times `weight`. The
-/// gradient is added.
-fn towards(
-    outputs: &[f32],
-    wanted: impl Iterator<Item = f64>,
-    temperature: f32,
-    weight: f64,
-    gradient: &mut [f32],
-) -> f64 {
-    let chances = softmax(outputs, temperature);
-    let mut loss = 0.0;
-    for ((gradient, chance), wanted) in gradient.iter_mut().zip(chances).zip(wanted) {
-        if wanted > 0.0 {
-            loss -= weight * wanted * chance.max(f64::MIN_POSITIVE).ln();
-        }
-        *gradient += (weight * (chance - wanted) / f64::from(temperature)) as f32;
-    }
-    loss
+/// −ln of a chance. What is no number stays none, so that a training that went astray shows it.
+fn surprise(chance: f32) -> f64 {
+    -f64::from(if chance < f32::MIN_POSITIVE { f32::MIN_POSITIVE } else { chance }).ln()
 }
 
 /// Cross-entropy of the outputs in `columns`, over rows whose label is among them; the mean over
@@ -65,9 +45,11 @@ pub(super) fn cross_entropy(
         let Some(&label) = labels.get(row).filter(|label| columns.contains(label)) else {
             return 0.0;
         };
-        let wanted = columns.clone().map(|column| f64::from(u8::from(column == label)));
-        let gradient = &mut gradient[columns.clone()];
-        towards(&outputs[columns.clone()], wanted, temperature, weight, gradient)
+        let chances = chances(&outputs[columns.clone()], temperature);
+        let factor = (weight / f64::from(temperature)) as f32;
+        add(&chances, factor, &mut gradient[columns.clone()]);
+        gradient[label] -= factor;
+        weight * surprise(chances[label - columns.start])
     })
 }
 
@@ -83,9 +65,13 @@ pub(super) fn distil(
 ) -> f64 {
     let weight = weight / outputs.rows().max(1) as f64;
     over_rows(outputs, gradient, |row, outputs, gradient| {
-        let wanted = softmax(&wanted.row(row)[columns.clone()], temperature).into_iter();
-        let gradient = &mut gradient[columns.clone()];
-        towards(&outputs[columns.clone()], wanted, temperature, weight, gradient)
+        let wanted = chances(&wanted.row(row)[columns.clone()], temperature);
+        let own = chances(&outputs[columns.clone()], temperature);
+        let factor = (weight / f64::from(temperature)) as f32;
+        add(&own, factor, &mut gradient[columns.clone()]);
+        add(&wanted, -factor, &mut gradient[columns.clone()]);
+        let pairs = wanted.iter().zip(&own).filter(|(wanted, _)| **wanted > 0.0);
+        weight * pairs.map(|(&wanted, &own)| f64::from(wanted) * surprise(own)).sum::<f64>()
     })
 }
 
@@ -93,7 +79,7 @@ pub(super) fn distil(
 /// over rows. The gradient is added.
 pub(super) fn logistic(
     outputs: &Matrix,
-    target: impl Fn(usize, usize) -> f32 + Sync,
+    target: impl Fn(usize, usize) -> f32,
     gradient: &mut Matrix,
 ) -> f64 {
     let weight = 1.0 / outputs.rows().max(1) as f64;
@@ -121,13 +107,11 @@ pub(super) fn distance(
     weight: f64,
     gradient: &mut Matrix,
 ) -> f64 {
-    let pairs = || points.as_slice().iter().zip(wanted.as_slice());
-    let square: f64 = pairs().map(|(a, b)| f64::from(a - b).powi(2)).sum();
-    let length = square.sqrt();
+    let mut apart = points.as_slice().to_vec();
+    add(wanted.as_slice(), -1.0, &mut apart);
+    let length = ivoro::vectors::dot(&apart, &apart).sqrt();
     if length > 0.0 {
-        let factor = (weight / length) as f32;
-        let both = gradient.as_mut_slice().iter_mut().zip(pairs());
-        both.for_each(|(gradient, (a, b))| *gradient += factor * (a - b));
+        add(&apart, (weight / length) as f32, gradient.as_mut_slice());
     }
     weight * length
 }

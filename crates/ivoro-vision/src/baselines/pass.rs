@@ -3,8 +3,7 @@
 //! the old outputs in place.
 
 use ivoro::Matrix;
-use ivoro::random::{normal, unit};
-use rayon::prelude::*;
+use ivoro::random::{normals, unit};
 
 use super::classroom::Classroom;
 use super::head::Head;
@@ -78,14 +77,16 @@ impl Pass {
         let dims = self.means.first().map_or(0, Vec::len);
         let seed = ivoro::random::mix(0x7061_7373, lesson.step);
         let class = |at: usize| (unit(seed, at as u64) * old as f64) as usize;
+        // Behind the draws of classes.
+        let draws = count.div_ceil(2) as u64;
+        let mut noise = normals(seed, draws);
         let mut noisy = Matrix::zeros(count, dims);
-        noisy.as_mut_slice().par_chunks_exact_mut(dims.max(1)).enumerate().for_each(|(at, row)| {
-            for (index, (value, mean)) in row.iter_mut().zip(&self.means[class(at)]).enumerate() {
-                // Behind the draws of classes; a normal number takes two of them.
-                let draw = (count.div_ceil(2) + at * dims + index) as u64;
-                *value = mean + self.radius * normal(seed, draw) as f32;
+        for at in 0..count {
+            let values = noisy.row_mut(at).iter_mut().zip(&self.means[class(at)]);
+            for ((value, mean), noise) in values.zip(&mut noise) {
+                *value = mean + self.radius * noise as f32;
             }
-        });
+        }
         (noisy, (0..count).map(|at| class(at) * SISTERS).collect())
     }
 }

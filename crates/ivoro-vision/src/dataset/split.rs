@@ -127,13 +127,13 @@ impl Split {
         let length = fit.shape.len();
         let mut pixels = vec![0; rows.len() * length];
         // A copy in memory is over before another core would have begun.
-        let copied = self.shape() == Some(fit.shape);
-        let outcomes: Vec<Result<()>> = pixels
-            .par_chunks_exact_mut(length)
-            .zip(rows)
-            .with_min_len(if copied { rows.len().max(1) } else { 1 })
-            .map(|(out, &row)| self.read_one(row, fit, out))
-            .collect();
+        let outcomes: Vec<Result<()>> = if self.shape() == Some(fit.shape) {
+            let places = pixels.chunks_exact_mut(length).zip(rows);
+            places.map(|(out, &row)| self.read_one(row, fit, out)).collect()
+        } else {
+            let places = pixels.par_chunks_exact_mut(length).zip(rows);
+            places.map(|(out, &row)| self.read_one(row, fit, out)).collect()
+        };
         let mut images = Images { shape: fit.shape, pixels, rows: Vec::new(), broken: Vec::new() };
         for (at, (outcome, &row)) in outcomes.into_iter().zip(rows).enumerate() {
             match outcome {

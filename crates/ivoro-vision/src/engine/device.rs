@@ -13,8 +13,8 @@ use crate::train::Recipe;
 /// `:fast` for a search for the fastest kernels.
 ///
 /// On a GPU the default is mixed arithmetic, bfloat16 convolutions and everything else in 32 bits,
-/// with kernels that are chosen by rule: the same work gives the same numbers. A search measures
-/// time, so that its choice, and with it the last digits, can be another one in every run.
+/// with kernels that are chosen by rule. A search measures time, so that its choice, and with it the
+/// last digits, can be another one in every run.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Device {
     gpu: Option<usize>,

@@ -163,14 +163,15 @@ pub(crate) struct Paced {
 }
 
 /// The batches of one epoch in order, each with its learning rate; `index` counts from 0. They are
-/// read and changed on other threads while `work` goes on. `each_step` is asked before each of
-/// them; an epoch that it stops gives `None`.
-pub(crate) fn each_batch(
+/// read, changed and made to `views` on other threads while `work` goes on. `each_step` is asked
+/// before each of them; an epoch that it stops gives `None`.
+pub(crate) fn each_batch<V: Send>(
     data: &TrainingData<'_>,
     recipe: &Recipe,
     index: usize,
     each_step: &mut dyn FnMut(usize, usize) -> bool,
-    mut work: impl FnMut(&Ready, f32) -> Result<()>,
+    views: impl Fn(Ready) -> Result<V> + Sync,
+    mut work: impl FnMut(&V, f32) -> Result<()>,
 ) -> Result<Option<Paced>> {
     let order = permutation(mix(recipe.seed ^ ORDER, index as u64), data.rows.len());
     let rows: Vec<usize> = order.into_iter().map(|at| data.rows[at]).collect();
@@ -181,11 +182,12 @@ pub(crate) fn each_batch(
     let mut paced = Paced { waited: 0.0, rate: 0.0 };
     let complete = std::thread::scope(|scope| -> Result<bool> {
         // Thread t prepares batches t, t + threads, …; asked in turn, they come in order.
-        let receivers: Vec<Receiver<Result<Ready>>> = (0..threads)
+        let views = &views;
+        let receivers: Vec<Receiver<Result<V>>> = (0..threads)
             .map(|thread| {
                 let (sender, receiver) = sync_channel(AHEAD);
                 let batches = rows.chunks_exact(batch).skip(thread).step_by(threads);
-                scope.spawn(move || produce(data, recipe, index, batches, &sender));
+                scope.spawn(move || produce(data, recipe, index, batches, views, &sender));
                 receiver
             })
             .collect();
@@ -218,7 +220,7 @@ pub fn run_epoch(
     let step = |ready: &Ready, rate: f32| {
         trainer.step(Batch { pixels: &ready.pixels, labels: &ready.labels }, rate)
     };
-    let Some(paced) = each_batch(data, recipe, index, &mut each_step, step)? else {
+    let Some(paced) = each_batch(data, recipe, index, &mut each_step, Ok, step)? else {
         return Ok(None);
     };
     let tally = trainer.tally()?;
@@ -242,20 +244,21 @@ pub fn run_epoch(
     }))
 }
 
-fn produce<'r>(
+fn produce<'r, V>(
     data: &TrainingData<'_>,
     recipe: &Recipe,
     index: usize,
     batches: impl Iterator<Item = &'r [usize]>,
-    sender: &SyncSender<Result<Ready>>,
+    views: impl Fn(Ready) -> Result<V>,
+    sender: &SyncSender<Result<V>>,
 ) {
     let stream = mix(recipe.seed ^ CHANGES, index as u64);
     for rows in batches {
         let read = data.images.read(rows, data.fit, data.broken);
-        let ready = read.map(|mut images| {
+        let ready = read.and_then(|mut images| {
             let settings = &recipe.augmentation;
             augment(&mut images.pixels, images.shape, &images.rows, settings, stream);
-            Ready { labels: data.labels(&images.rows), pixels: images.pixels }
+            views(Ready { labels: data.labels(&images.rows), pixels: images.pixels })
         });
         let failed = ready.is_err();
         // An engine that has stopped listening wants no more.

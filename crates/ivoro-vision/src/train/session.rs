@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::checkpoint::Checkpoint;
@@ -40,7 +41,8 @@ pub struct Training<'a> {
     data: TrainingData<'a>,
     dataset: &'a Dataset,
     trainer: Box<dyn Trainer>,
-    checkpoint: Checkpoint,
+    /// Shared with the thread that writes it.
+    checkpoint: Arc<Checkpoint>,
     path: PathBuf,
     /// The last checkpoint on its way to the disk, while the next epoch is trained.
     writing: Option<JoinHandle<Result<()>>>,
@@ -73,7 +75,8 @@ impl<'a> Training<'a> {
             plan.fit.shape,
             &checkpoint.state,
         )?;
-        Ok(Self { plan, data, dataset, trainer, checkpoint, path: path.to_owned(), writing: None })
+        let (checkpoint, path) = (Arc::new(checkpoint), path.to_owned());
+        Ok(Self { plan, data, dataset, trainer, checkpoint, path, writing: None })
     }
 
     /// Epochs that are done.
@@ -102,10 +105,12 @@ impl<'a> Training<'a> {
             if !epoch.loss.is_finite() {
                 return Err(Error::Diverged { epoch: index + 1, loss: epoch.loss });
             }
-            self.checkpoint.epochs.push(epoch.clone());
-            self.checkpoint.state = self.trainer.state()?;
+            let state = self.trainer.state()?;
             self.settle()?;
-            let (checkpoint, path) = (self.checkpoint.clone(), self.path.clone());
+            let checkpoint = Arc::make_mut(&mut self.checkpoint);
+            checkpoint.epochs.push(epoch.clone());
+            checkpoint.state = state;
+            let (checkpoint, path) = (Arc::clone(&self.checkpoint), self.path.clone());
             self.writing = Some(std::thread::spawn(move || checkpoint.write(&path)));
         }
         Ok(epoch)

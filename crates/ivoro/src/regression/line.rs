@@ -3,9 +3,9 @@ use std::ops::RangeInclusive;
 use rayon::prelude::*;
 
 use super::{Blocks, Objective, Penalty, products};
-use crate::lbfgs::{Landscape, dot};
+use crate::lbfgs::Landscape;
 use crate::softmax::{add_row_sums, residues};
-use crate::vectors::vectorised;
+use crate::vectors::{dot, vectorised};
 
 /// Steps after which logits are computed from the samples again: until then they are moved, and
 /// every move rounds.

@@ -6,7 +6,7 @@ use ivoro::Matrix;
 use tch::{Device, Kind, Tensor};
 
 use super::Arithmetic;
-use super::forward::Network;
+use super::forward::{Network, steps};
 use super::library::sent;
 use super::trainer::matrix;
 use crate::dataset::Shape;
@@ -153,8 +153,7 @@ impl TorchNetwork {
         rectified: bool,
     ) -> Result<Tensor> {
         let (kernel, bias) = &self.kernels[&convolution.kernel];
-        let (stride, padding) = (convolution.stride as i64, convolution.size as i64 / 2);
-        let (stride, padding) = ([stride, stride], [padding, padding]);
+        let (stride, padding) = steps(convolution);
         if self.device.is_cuda() && rectified {
             return Ok(match added {
                 Some(z) => x.f_cudnn_convolution_add_relu(

@@ -77,15 +77,21 @@ pub(super) fn linear(weights: &Named, layer: &str, points: &Tensor) -> Result<Te
     Ok(points.f_linear(weight(weights, layer, "weight")?, Some(bias))?)
 }
 
+/// Stride and padding of a convolution, as libtorch wants them.
+pub(super) fn steps(convolution: &Convolution) -> ([i64; 2], [i64; 2]) {
+    let (stride, padding) = (convolution.stride as i64, convolution.size as i64 / 2);
+    ([stride, stride], [padding, padding])
+}
+
 fn convolve(
     convolution: &Convolution,
     weights: &Named,
     x: &Tensor,
     training: bool,
 ) -> Result<Tensor> {
-    let (stride, padding) = (convolution.stride as i64, convolution.size as i64 / 2);
+    let (stride, padding) = steps(convolution);
     let kernel = weight(weights, &convolution.kernel, "weight")?;
-    let y = x.f_conv2d(kernel, None::<&Tensor>, [stride, stride], [padding, padding], [1, 1], 1)?;
+    let y = x.f_conv2d(kernel, None::<&Tensor>, stride, padding, [1, 1], 1)?;
     let of = |kind| weight(weights, &convolution.normalisation, kind).map(Some);
     Ok(y.f_batch_norm(
         of("weight")?,

@@ -10,7 +10,7 @@ use libloading::os::unix::Symbol;
 use tch::{Device, Kind, Tensor};
 
 use super::Arithmetic;
-use super::forward::{Named, Network, weight};
+use super::forward::{Named, Network, steps, weight};
 use super::kernels::{Argument, Kernels};
 use super::library::{cuda, symbol};
 use crate::error::{Error, Result};
@@ -424,11 +424,6 @@ struct Way<'a> {
     sums: &'a Tensor,
     /// Which of the sums is the one of products with this normalisation's output.
     which: i64,
-}
-
-fn steps(convolution: &Convolution) -> ([i64; 2], [i64; 2]) {
-    let (stride, padding) = (convolution.stride as i64, convolution.size as i64 / 2);
-    ([stride, stride], [padding, padding])
 }
 
 /// The gradient of a mean over all pixels, at each pixel.

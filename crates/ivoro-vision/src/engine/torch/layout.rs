@@ -3,8 +3,9 @@
 //! Kernels lie as `[out, height, width, in]`, the layout in which GPU convolutions are fastest.
 //! They come first, so that one cast turns them all into bfloat16; all other weights are used in 32 bits.
 
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Tensor};
 
+use super::trainer::values;
 use crate::error::Result;
 use crate::network::{Architecture, Parameter, Role};
 
@@ -67,16 +68,14 @@ impl Layout {
         Ok(Tensor::f_cat(&parts, 0)?.f_to_device(device)?)
     }
 
-    /// A flat tensor in this layout, as values in the architecture's order.
+    /// A flat tensor in this layout, as values in the architecture's order, which the device
+    /// brings them into.
     pub(super) fn download(&self, flat: &Tensor) -> Result<Vec<f32>> {
-        let flat = flat.f_to_device(Device::Cpu)?.f_to_kind(Kind::Float)?;
-        let mut values = vec![0.0; self.total as usize];
-        for place in &self.places {
-            let part = place.slice(&flat)?.f_contiguous()?.f_reshape(-1)?;
-            let length = place.parameter.len();
-            part.f_copy_data(&mut values[place.origin..place.origin + length], length)?;
-        }
-        Ok(values)
+        let mut places: Vec<&Place> = self.places.iter().collect();
+        places.sort_by_key(|place| place.origin);
+        let parts: Result<Vec<Tensor>> =
+            places.into_iter().map(|place| Ok(place.slice(flat)?.f_reshape(-1)?)).collect();
+        values(&Tensor::f_cat(&parts?, 0)?)
     }
 }
 

@@ -230,18 +230,16 @@ type GraphRoom = [MaybeUninit<u64>; 1024];
 
 /// A recorded sequence of GPU kernels that is replayed as one.
 pub(super) struct Graph {
+    device: i8,
     room: Box<GraphRoom>,
     replay: Symbol<unsafe extern "C" fn(*mut c_void)>,
+    delete: Symbol<unsafe extern "C" fn(*mut c_void)>,
 }
 
 impl Graph {
-    /// Runs `work` a few times on a stream of its own, then records it once. The work must do the
-    /// same each time, on tensors that stay where they are.
-    pub(super) fn record(
-        device: i8,
-        warm_up: usize,
-        mut work: impl FnMut() -> Result<()>,
-    ) -> Result<Self> {
+    /// Records `work`, which is not done by that. It must do the same each time, on tensors that
+    /// stay where they are.
+    pub(super) fn record(device: i8, work: impl FnOnce() -> Result<()>) -> Result<Self> {
         let (streams, kernels) = cuda()?;
         let get: Symbol<Get> = symbol(streams, "_ZN3c104cuda17getStreamFromPoolEba")?;
         let current: Symbol<Current> = symbol(streams, "_ZN3c104cuda20getCurrentCUDAStreamEa")?;
@@ -256,34 +254,42 @@ impl Graph {
         let end: Symbol<unsafe extern "C" fn(*mut c_void)> =
             symbol(kernels, "_ZN2at4cuda9CUDAGraph11capture_endEv")?;
         let replay = symbol(kernels, "_ZN2at4cuda9CUDAGraph6replayEv")?;
+        let delete = symbol(kernels, "_ZN2at4cuda9CUDAGraphD1Ev")?;
         let mut room: Box<GraphRoom> = Box::new([MaybeUninit::zeroed(); 1024]);
-        let graph: *mut c_void = room.as_mut_ptr().cast();
+        let made: *mut c_void = room.as_mut_ptr().cast();
         tch::Cuda::synchronize(device.into());
         // SAFETY: the signatures are those of libtorch's headers; the streams are plain values.
         // The graph is made in zeroed room of its own that outlives it, and the stream that was
         // current becomes current again on every way out.
-        unsafe {
+        let (graph, outcome) = unsafe {
             let before = current(device);
             set(get(false, device));
-            let mut outcome = (0..warm_up).try_for_each(|_| work());
-            tch::Cuda::synchronize(device.into());
-            if outcome.is_ok() {
-                make(graph, false);
-                begin(graph, Pool(0, 0), RELAXED);
-                outcome = work();
-                end(graph);
-            }
+            make(made, false);
+            let graph = Self { device, room, replay, delete };
+            begin(made, Pool(0, 0), RELAXED);
+            let outcome = work();
+            end(made);
             set(before);
-            outcome?;
-        }
+            (graph, outcome)
+        };
         tch::Cuda::synchronize(device.into());
-        Ok(Self { room, replay })
+        outcome.map(|()| graph)
     }
 
     /// Does the recorded work again.
     pub(super) fn replay(&mut self) {
         // SAFETY: `room` holds a graph whose capture has ended.
         unsafe { (self.replay)(self.room.as_mut_ptr().cast()) };
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // It may still run.
+        tch::Cuda::synchronize(self.device.into());
+        // SAFETY: `room` holds a graph that nothing uses after this. Its destructor gives back the
+        // memory that was taken during the recording.
+        unsafe { (self.delete)(self.room.as_mut_ptr().cast()) };
     }
 }
 

@@ -9,6 +9,7 @@ mod fused;
 mod kernels;
 mod layout;
 mod library;
+mod student;
 mod trainer;
 mod weights;
 

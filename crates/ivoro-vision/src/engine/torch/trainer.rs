@@ -5,13 +5,14 @@ use ivoro::Matrix;
 use tch::{Device, Kind, Reduction, Tensor};
 
 use super::Arithmetic;
-use super::forward::{Network, linear, weight};
+use super::forward::{Network, linear};
 use super::fused::{Fused, Tape};
 use super::layout::Layout;
 use super::library::{Adam, Graph, sent};
+use super::student::Looks;
 use super::weights::{DeviceAverage, DeviceWeights, refresh};
 use crate::dataset::Shape;
-use crate::engine::{Anchor, Batch, Normalisation, State, Student, Tally, Trainer};
+use crate::engine::{Batch, Normalisation, State, Tally, Trainer};
 use crate::error::{Error, Result};
 use crate::network::Architecture;
 use crate::train::{Optimiser, Recipe};
@@ -20,37 +21,36 @@ use crate::train::{Optimiser, Recipe};
 pub(super) const BETAS: (f64, f64) = (0.9, 0.999);
 pub(super) const EPSILON: f64 = 1e-8;
 /// Steps before recording, in which cuDNN chooses its kernels and memory is taken.
-const WARM_UP: u64 = 3;
+pub(super) const WARM_UP: u64 = 3;
 
 /// A network in training on libtorch.
 pub struct TorchTrainer {
-    network: Network,
-    layout: Layout,
+    pub(super) network: Network,
+    pub(super) layout: Layout,
     recipe: Recipe,
-    shape: Shape,
-    device: Device,
+    pub(super) shape: Shape,
+    pub(super) device: Device,
     classes: usize,
-    weights: DeviceWeights,
+    pub(super) weights: DeviceWeights,
     average: Option<DeviceAverage>,
     inputs: Inputs,
     affine: (Tensor, Tensor),
     adam: Option<Adam>,
     /// Kernels of our own, where they fit; otherwise libtorch differentiates.
-    fused: Option<Fused>,
-    steps: u64,
+    pub(super) fused: Option<Fused>,
+    pub(super) steps: u64,
     /// Steps before the state that was gone on from.
     earlier: u64,
     /// Views seen since the last tally.
     views: u64,
-    recorded: Option<Graph>,
-    /// Points last looked at, with the way back to the weights.
-    looked: Option<(Tensor, Way)>,
+    pub(super) recorded: Option<Graph>,
+    pub(super) looks: Looks,
     /// What holds the weights, and how strongly.
-    anchor: Option<(Tensor, Tensor)>,
+    pub(super) anchor: Option<(Tensor, Tensor)>,
 }
 
 /// How gradients get back from what the stages made of images.
-enum Way {
+pub(super) enum Way {
     /// libtorch remembers.
     Automatic,
     /// Along the tape, from these numbers' gradient.
@@ -111,7 +111,7 @@ impl TorchTrainer {
             adam,
             views: 0,
             recorded: None,
-            looked: None,
+            looks: Looks::default(),
             anchor: None,
         })
     }
@@ -145,7 +145,7 @@ impl TorchTrainer {
     }
 
     /// Points of images, with the batch's own statistics, and the way back.
-    fn pass(&self, images: &Tensor) -> Result<(Tensor, Way)> {
+    pub(super) fn pass(&self, images: &Tensor) -> Result<(Tensor, Way)> {
         let weights = &self.weights.named;
         let Some(fused) = &self.fused else {
             let trunk = self.network.trunk(weights, images, true)?;
@@ -157,7 +157,7 @@ impl TorchTrainer {
     }
 
     /// The gradient of all weights.
-    fn differentiate(&mut self, loss: &Tensor, way: Way) -> Result<()> {
+    pub(super) fn differentiate(&mut self, loss: &Tensor, way: Way) -> Result<()> {
         let leaves = &self.weights.leaves;
         let gradients = match (way, &self.fused) {
             (Way::Fused(trunk, tape), Some(fused)) => {
@@ -186,7 +186,7 @@ impl TorchTrainer {
     }
 
     /// Normalised images in `[n · sisters, channels, height, width]`, rotation after rotation.
-    fn prepare(&self, pixels: &Tensor, sisters: i64) -> Result<Tensor> {
+    pub(super) fn prepare(&self, pixels: &Tensor, sisters: i64) -> Result<Tensor> {
         let kind = self.weights.kernels.kind();
         let images = pixels.f_to_kind(Kind::Float)?.f_mul(&self.affine.0)?.f_add(&self.affine.1)?;
         let images = images.f_to_kind(kind)?;
@@ -210,7 +210,7 @@ impl TorchTrainer {
     }
 
     /// Moves the weights along the gradient.
-    fn move_weights(&mut self) -> Result<()> {
+    pub(super) fn move_weights(&mut self) -> Result<()> {
         let weights = &mut self.weights;
         let decay = f64::from(self.recipe.decay);
         if let Some(anchor) = &self.anchor {
@@ -239,14 +239,12 @@ impl TorchTrainer {
     }
 
     /// Images as they are, ready for the network.
-    fn upload(&self, pixels: &[u8], images: usize) -> Result<Tensor> {
-        let Shape { height, width, channels } = self.shape;
-        let size = [images, height, width, channels].map(|size| size as i64);
-        let raw = sent(pixels, self.device)?.f_view(size)?;
+    pub(super) fn upload(&self, pixels: &[u8], images: usize) -> Result<Tensor> {
+        let raw = sent(pixels, self.device)?.f_view(size(images, self.shape))?;
         self.prepare(&raw, 1)
     }
 
-    fn check(&self, pixels: &[u8], images: usize) -> Result<()> {
+    pub(super) fn check(&self, pixels: &[u8], images: usize) -> Result<()> {
         let expected = images * self.shape.len();
         if pixels.len() == expected {
             return Ok(());
@@ -259,7 +257,7 @@ impl Trainer for TorchTrainer {
     fn step(&mut self, batch: Batch<'_>, rate: f32) -> Result<()> {
         self.check(batch.pixels, batch.labels.len())?;
         // The way back from points goes through the weights they were made with.
-        self.looked = None;
+        self.looks.forget();
         if let Some(&label) = batch.labels.iter().find(|&&label| label as usize >= self.classes) {
             return Err(Error::Label { label, classes: self.classes });
         }
@@ -275,7 +273,7 @@ impl Trainer for TorchTrainer {
             (Some(graph), _) => graph.replay(),
             (None, Device::Cuda(index)) if self.steps - self.earlier >= WARM_UP && fits => {
                 // Recording does the step only in part: it is replayed for its effect.
-                let mut graph = Graph::record(index as i8, 0, || self.compute())?;
+                let mut graph = Graph::record(index as i8, || self.compute())?;
                 graph.replay();
                 self.recorded = Some(graph);
             }
@@ -327,54 +325,6 @@ impl Trainer for TorchTrainer {
     }
 }
 
-impl Student for TorchTrainer {
-    fn look(&mut self, pixels: &[u8]) -> Result<Matrix> {
-        let images = pixels.len() / self.shape.len().max(1);
-        self.check(pixels, images)?;
-        let images = tch::no_grad(|| self.upload(pixels, images))?;
-        let (points, way) = self.pass(&images)?;
-        let points = points.f_to_kind(Kind::Float)?;
-        let found = matrix(&points.f_detach()?)?;
-        self.looked = Some((points, way));
-        Ok(found)
-    }
-
-    fn backward(&mut self, gradient: &Matrix) -> Result<()> {
-        let Some((points, way)) = self.looked.take() else {
-            return Err(Error::Engine { what: "a way back without points".to_owned() });
-        };
-        let size = points.size();
-        let gradient = Tensor::f_from_slice(gradient.as_slice())?.f_view(size.as_slice())?;
-        let gradient = gradient.f_to_device(self.device)?;
-        // A sum whose gradient is the one asked for, and 0 for the classifier.
-        let mut sum = points.f_mul(&gradient)?.f_sum(Kind::Float)?;
-        for kind in ["weight", "bias"] {
-            let unused = weight(&self.weights.named, "fc", kind)?.f_sum(Kind::Float)?;
-            sum = sum.f_add(&unused.f_mul_scalar(0.0)?)?;
-        }
-        self.differentiate(&sum, way)
-    }
-
-    fn gradient(&mut self) -> Result<Vec<f32>> {
-        self.layout.download(&self.weights.gradient)
-    }
-
-    fn change(&mut self, rate: f32) -> Result<()> {
-        self.looked = None;
-        let _ = self.weights.rate.f_fill_(f64::from(rate))?;
-        tch::no_grad(|| self.move_weights())?;
-        self.steps += 1;
-        Ok(())
-    }
-
-    fn hold(&mut self, anchor: &Anchor) -> Result<()> {
-        let at = self.layout.upload(&anchor.at, self.device)?;
-        self.anchor = Some((at, self.layout.upload(&anchor.importance, self.device)?));
-        self.recorded = None;
-        Ok(())
-    }
-}
-
 /// A tensor of rank 2 as a matrix on the host.
 pub(super) fn matrix(tensor: &Tensor) -> Result<Matrix> {
     let [rows, cols] = tensor.size()[..] else {
@@ -392,12 +342,15 @@ pub(super) fn values(tensor: &Tensor) -> Result<Vec<f32>> {
     Ok(values)
 }
 
+/// Axes of images as they come.
+pub(super) fn size(images: usize, Shape { height, width, channels }: Shape) -> [i64; 4] {
+    [images, height, width, channels].map(|size| size as i64)
+}
+
 impl Inputs {
     fn new(images: usize, shape: Shape, device: Device) -> Result<Self> {
-        let Shape { height, width, channels } = shape;
-        let size = [images, height, width, channels].map(|size| size as i64);
         Ok(Self {
-            pixels: Tensor::f_zeros(size, (Kind::Uint8, device))?,
+            pixels: Tensor::f_zeros(size(images, shape), (Kind::Uint8, device))?,
             labels: Tensor::f_zeros([images as i64], (Kind::Int64, device))?,
         })
     }
@@ -412,89 +365,5 @@ impl Inputs {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::network::Weights;
-
-    const SHAPE: Shape = Shape { height: 16, width: 16, channels: 3 };
-
-    /// Gradient and running statistics after one look at the same images.
-    fn seen(
-        weights: &Weights,
-        arithmetic: Arithmetic,
-        fused: bool,
-        device: Device,
-    ) -> Result<(Vec<f32>, Vec<f32>, bool)> {
-        let state = State {
-            learned: weights.learned.clone(),
-            measured: weights.measured.clone(),
-            ..State::default()
-        };
-        let recipe = Recipe { batch: 64, ..Recipe::default() };
-        let mut trainer = TorchTrainer::new(
-            &weights.architecture,
-            &recipe,
-            &weights.normalisation,
-            SHAPE,
-            &state,
-            (device, arithmetic),
-        )?;
-        if !fused {
-            trainer.fused = None;
-        }
-        let used = trainer.fused.is_some();
-        let pixels: Vec<u8> =
-            (0..64 * SHAPE.len()).map(|at| ivoro::random::mix(3, at as u64) as u8).collect();
-        let points = trainer.look(&pixels)?;
-        let gradient: Vec<f32> = (0..points.as_slice().len())
-            .map(|at| (ivoro::random::mix(4, at as u64) % 1000) as f32 / 500.0 - 1.0)
-            .collect();
-        trainer.backward(&Matrix::new(points.rows(), points.cols(), gradient)?)?;
-        Ok((trainer.gradient()?, trainer.state()?.measured, used))
-    }
-
-    /// The relative distance of two vectors.
-    fn distance(found: &[f32], expected: &[f32]) -> f64 {
-        let square = |values: &mut dyn Iterator<Item = f32>| -> f64 {
-            values.map(|value| f64::from(value).powi(2)).sum()
-        };
-        let apart = square(&mut found.iter().zip(expected).map(|(a, b)| a - b));
-        (apart / square(&mut expected.iter().copied())).sqrt()
-    }
-
-    #[test]
-    fn mixed_arithmetic_is_near_full_arithmetic() -> Result<()> {
-        let normalisation = Normalisation { mean: vec![0.5; 3], deviation: vec![0.25; 3] };
-        let weights = Weights::random(Architecture::small(3, 20), normalisation, 5);
-        let (exact, running, _) = seen(&weights, Arithmetic::Full, false, Device::Cpu)?;
-        let (mixed, measured, _) = seen(&weights, Arithmetic::Mixed, false, Device::Cpu)?;
-        let apart = distance(&mixed, &exact);
-        assert!(apart > 0.0 && apart < 0.3, "{apart}");
-        assert!(distance(&measured, &running) < 1e-2);
-        Ok(())
-    }
-
-    /// Needs a GPU; without one there is nothing to compare.
-    #[test]
-    fn kernels_of_our_own_are_as_close_to_full_arithmetic_as_libtorch_is() -> Result<()> {
-        let Ok(device) = super::super::device(0, false) else { return Ok(()) };
-        let normalisation = Normalisation { mean: vec![0.5; 3], deviation: vec![0.25; 3] };
-        let resnet = Architecture::resnet18(crate::network::Stem::Small, 3, 20);
-        for architecture in [Architecture::small(3, 20), resnet] {
-            let weights = Weights::random(architecture, normalisation.clone(), 5);
-            let (exact, running, used) = seen(&weights, Arithmetic::Full, true, device)?;
-            assert!(!used);
-            let (automatic, _, _) = seen(&weights, Arithmetic::Mixed, false, device)?;
-            let (own, measured, used) = seen(&weights, Arithmetic::Mixed, true, device)?;
-            assert!(used, "the kernels do not run on this GPU");
-            let apart = (distance(&own, &exact), distance(&automatic, &exact));
-            println!(
-                "relative error of the gradient: ours {:.4}, libtorch {:.4}",
-                apart.0, apart.1
-            );
-            assert!(apart.0 < 1.2 * apart.1 + 1e-3, "{apart:?}");
-            assert!(distance(&measured, &running) < 1e-2);
-        }
-        Ok(())
-    }
-}
+#[path = "trainer_tests.rs"]
+mod tests;
