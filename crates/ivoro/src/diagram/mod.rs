@@ -5,6 +5,7 @@ mod cluster;
 mod index;
 mod plane;
 mod power;
+mod screen;
 
 pub use bisector::Bisector;
 pub use cluster::ClusterDiagram;

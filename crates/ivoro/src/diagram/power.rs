@@ -2,8 +2,9 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
+use super::screen::Screen;
 use crate::error::{Error, Result};
-use crate::linalg::fill_products;
+use crate::linalg::{fill_products, squared_distance};
 use crate::matrix::Matrix;
 use crate::vectors::vectorised;
 
@@ -15,6 +16,16 @@ const CENTRES: usize = 512;
 /// Numbers in all centres together up to which every distance is measured by itself, in double
 /// precision: nothing cancels, and an answer does not depend on the queries beside it.
 const FEW: usize = 512;
+/// Queries and centres from which on centres are screened; queries of one tile of that.
+const MANY: usize = 2048;
+const MANY_CENTRES: usize = 32;
+const SCREENED: usize = 510;
+const SCREENED_FEW: usize = 126;
+/// Queries that are tried first, and how many centres, and what share of them, may have to be
+/// measured in full for each.
+const SAMPLE: usize = 96;
+const FULL: usize = 4;
+const SHARE: usize = 32;
 /// Partial results side by side in a loop that is to be vectorised.
 const LANES: usize = 32;
 
@@ -127,6 +138,14 @@ impl PowerDiagram {
         }
         let mut out = vec![Nearest { cell: 0, distance: f32::INFINITY }; queries.rows()];
         let dim = queries.cols();
+        if let Some(screen) = self.screen(queries) {
+            let tile = if self.centres.rows() <= CENTRES { SCREENED_FEW } else { SCREENED };
+            let tiles = out.par_chunks_mut(tile).zip(queries.as_slice().par_chunks(tile * dim));
+            tiles.for_each(|(out, queries)| {
+                screen.nearest(queries, out);
+            });
+            return Ok(out);
+        }
         let tile = if self.centres.rows() <= CENTRES { QUERIES_FEW } else { QUERIES };
         out.par_chunks_mut(tile).zip(queries.as_slice().par_chunks(tile * dim)).for_each(
             |(out, queries)| {
@@ -134,17 +153,27 @@ impl PowerDiagram {
                 for first in (0..self.centres.rows()).step_by(CENTRES) {
                     self.tile(queries, first, &mut scores, out);
                 }
-                vectorised(
-                    #[inline(always)]
-                    || {
-                        for (nearest, query) in out.iter_mut().zip(queries.chunks_exact(dim)) {
-                            nearest.distance += squared_length(query);
-                        }
-                    },
-                );
+                for (nearest, query) in out.iter_mut().zip(queries.chunks_exact(dim)) {
+                    let cell = nearest.cell as usize;
+                    let square = squared_distance(query, self.centres.row(cell));
+                    nearest.distance = square - self.weights[cell];
+                }
             },
         );
         Ok(out)
+    }
+
+    /// A screen, where it pays: there is enough to do, and few centres of a sample of the queries
+    /// have to be measured in full.
+    fn screen(&self, queries: &Matrix) -> Option<Screen<'_>> {
+        if queries.rows() < MANY || self.centres.rows() < MANY_CENTRES {
+            return None;
+        }
+        let screen = Screen::of(&self.centres, &self.weights)?;
+        let rows: Vec<usize> = (0..SAMPLE).map(|at| at * queries.rows() / SAMPLE).collect();
+        let mut out = vec![Nearest { cell: 0, distance: f32::INFINITY }; SAMPLE];
+        let measured = screen.nearest(queries.select(&rows).as_slice(), &mut out);
+        (measured <= SAMPLE * (FULL + self.centres.rows() / SHARE)).then_some(screen)
     }
 
     fn is_small(&self) -> bool {

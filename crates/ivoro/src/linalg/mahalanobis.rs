@@ -4,6 +4,10 @@ use rayon::prelude::*;
 
 use super::product::{filled, times_transposed};
 use crate::matrix::Matrix;
+use crate::vectors::{folded, vectorised};
+
+/// Running sums of a distance.
+const LANES: usize = 64;
 
 /// Squared distances of queries from classes, each with a whitening matrix and a centre, one row,
 /// that is whitened already. No bit of them depends on which other queries there are.
@@ -23,15 +27,21 @@ pub(crate) fn mahalanobis<'a>(
     out
 }
 
-/// Squared Euclidean distance; eight running sums keep the arithmetic units busy.
+/// Squared Euclidean distance; running sums side by side keep the arithmetic units busy.
 pub(crate) fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0.0_f32; 8];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..8 {
-            lanes[lane] += (a[lane] - b[lane]) * (a[lane] - b[lane]);
-        }
-    }
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let sum = vectorised(
+        #[inline(always)]
+        || {
+            let mut lanes = [0f32; LANES];
+            for (a, b) in a.iter().zip(b) {
+                for lane in 0..LANES {
+                    lanes[lane] += (a[lane] - b[lane]) * (a[lane] - b[lane]);
+                }
+            }
+            folded(&lanes, |a, b| a + b)
+        },
+    );
     let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| (a - b) * (a - b)).sum();
-    lanes.iter().sum::<f32>() + rest
+    sum + rest
 }

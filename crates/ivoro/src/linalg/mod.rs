@@ -3,6 +3,7 @@
 //! Work is cut into tiles of a fixed size, each tile is one sequential call of the GEMM crate, and
 //! partial sums are added in a fixed order. Threads only decide who computes a tile, never how.
 
+pub(crate) mod bytes;
 mod mahalanobis;
 mod product;
 mod symmetric;

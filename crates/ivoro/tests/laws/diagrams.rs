@@ -149,3 +149,29 @@ proptest! {
         }
     }
 }
+
+/// With so many queries most centres are ruled out in bytes, unless they lie too close together.
+#[test]
+fn many_queries_find_the_nearest_of_all_centres() {
+    let value = |seed, at: usize| ivoro::random::unit(seed, at as u64) as f32;
+    let (rows, dim) = (2_500, 48);
+    for (spread, allowed) in [(1.0f32, 1e-5), (1e-6, 1e-5)] {
+        let number = |seed, at| 2.0 + spread * value(seed, at);
+        let centres = (0..200 * dim).map(|at| number(1, at)).collect();
+        let queries = (0..rows * dim).map(|at| 2.0 + value(2, at)).collect();
+        let centres = Matrix::new(200, dim, centres).unwrap();
+        let queries = Matrix::new(rows, dim, queries).unwrap();
+        let weights: Vec<f32> = (0..200).map(|at| 0.2 * spread * value(3, at)).collect();
+        let diagram = PowerDiagram::new(centres.clone(), weights.clone()).unwrap();
+        for (query, nearest) in queries.iter_rows().zip(diagram.nearest(&queries).unwrap()) {
+            let exact: Vec<f64> = centres
+                .iter_rows()
+                .zip(&weights)
+                .map(|(centre, &weight)| squared_distance(query, centre) - f64::from(weight))
+                .collect();
+            let best = exact.iter().copied().fold(f64::INFINITY, f64::min);
+            assert!(exact[nearest.cell as usize] - best <= allowed * best, "{spread}");
+            assert!((f64::from(nearest.distance) - best).abs() <= allowed * best, "{spread}");
+        }
+    }
+}

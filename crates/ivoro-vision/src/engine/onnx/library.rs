@@ -75,12 +75,22 @@ impl Compute for OnnxRuntime {
 
     fn run(
         &mut self,
-        numbers: Vec<f32>,
+        inputs: &[(Vec<f32>, [usize; 4])],
+        wanted: &[usize],
+    ) -> Result<Vec<Vec<Tensor>>, String> {
+        inputs.iter().map(|(numbers, dimensions)| self.one(numbers, *dimensions, wanted)).collect()
+    }
+}
+
+impl OnnxRuntime {
+    fn one(
+        &mut self,
+        numbers: &[f32],
         dimensions: [usize; 4],
         wanted: &[usize],
     ) -> Result<Vec<Tensor>, String> {
-        let input = TensorRef::from_array_view((dimensions, &numbers[..]))
-            .map_err(|error| one_line(&error))?;
+        let input =
+            TensorRef::from_array_view((dimensions, numbers)).map_err(|error| one_line(&error))?;
         let values = self.session.run(ort::inputs![input]).map_err(|error| one_line(&error))?;
         let tensor = |&index: &usize| {
             let (shape, numbers) =

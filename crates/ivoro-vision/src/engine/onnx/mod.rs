@@ -60,14 +60,21 @@ pub struct OnnxNetwork {
 trait Compute: Send {
     fn name(&self) -> &'static str;
 
-    /// The outputs at the indices wanted, for an input of these dimensions.
+    /// How many inputs are computed side by side.
+    fn side_by_side(&self) -> usize {
+        1
+    }
+
+    /// The outputs at the indices wanted, for each of some inputs of these dimensions.
     fn run(
         &mut self,
-        numbers: Vec<f32>,
-        dimensions: [usize; 4],
+        inputs: &[(Vec<f32>, [usize; 4])],
         wanted: &[usize],
-    ) -> Result<Vec<Tensor>, String>;
+    ) -> Result<Vec<Vec<Tensor>>, String>;
 }
+
+/// Size and numbers of a layer's features.
+type LayerFeatures = (usize, Vec<f32>);
 
 /// What a runtime loads: a file whose outputs are the features, and where its weights lie.
 struct Source {
@@ -111,9 +118,10 @@ impl OnnxNetwork {
         let mut network = Self { path: path.to_owned(), runtime, input, value_layout, layers };
         let blank = vec![0; network.input.shape.len()];
         let all: Vec<usize> = (0..network.layers.len()).collect();
-        let features = network.chunk(&blank, 1, &all)?;
-        for (layer, (size, _)) in network.layers.iter_mut().zip(features) {
-            layer.1 = size;
+        for features in network.run(&[&blank], &all)? {
+            for (layer, (size, _)) in network.layers.iter_mut().zip(features) {
+                layer.1 = size;
+            }
         }
         Ok(network)
     }
@@ -123,27 +131,34 @@ impl OnnxNetwork {
         self.runtime.name()
     }
 
-    /// Size and features of each layer for the images of one run.
-    fn chunk(
-        &mut self,
-        pixels: &[u8],
-        wanted: usize,
-        layers: &[usize],
-    ) -> Result<Vec<(usize, Vec<f32>)>> {
-        let images = if self.input.fixed_batch { self.input.batch } else { wanted };
-        let numbers = self.input.numbers(pixels, images);
-        let dimensions = self.input.dimensions(images);
-        let tensors = self.runtime.run(numbers, dimensions, layers).map_err(|reason| {
+    /// The features of each layer for the images of some parts.
+    fn run(&mut self, parts: &[&[u8]], layers: &[usize]) -> Result<Vec<Vec<LayerFeatures>>> {
+        let wanted = |part: &[u8]| part.len() / self.input.shape.len();
+        let images = |part: &[u8]| {
+            if self.input.fixed_batch { self.input.batch } else { wanted(part) }
+        };
+        let input = |part: &&[u8]| {
+            let images = images(part);
+            (self.input.numbers(part, images), self.input.dimensions(images))
+        };
+        let inputs: Vec<_> = parts.iter().map(input).collect();
+        let most = parts.iter().map(|part| images(part)).max().unwrap_or(0);
+        let found = self.runtime.run(&inputs, layers).map_err(|reason| {
             let (path, runtime) = (self.path.clone(), self.runtime.name());
-            OnnxError::Run { path, runtime, images, reason }
+            OnnxError::Run { path, runtime, images: most, reason }
         })?;
-        let features = tensors.iter().zip(layers).map(|(tensor, &layer)| {
-            tensor.features(images, wanted, self.value_layout).ok_or_else(|| {
-                let (path, name) = (self.path.clone(), self.layers[layer].0.clone());
-                OnnxError::Value { path, name, found: format!("{:?}", tensor.shape), images }.into()
-            })
-        });
-        features.collect()
+        let features = |(part, tensors): (&&[u8], Vec<Tensor>)| {
+            let (images, wanted) = (images(part), wanted(part));
+            let of_layer = |(tensor, &layer): (&Tensor, &usize)| {
+                tensor.features(images, wanted, self.value_layout).ok_or_else(|| {
+                    let (path, name) = (self.path.clone(), self.layers[layer].0.clone());
+                    let found = format!("{:?}", tensor.shape);
+                    OnnxError::Value { path, name, found, images }.into()
+                })
+            };
+            tensors.iter().zip(layers).map(of_layer).collect()
+        };
+        parts.iter().zip(found).map(features).collect()
     }
 }
 
@@ -169,9 +184,17 @@ impl Backbone for OnnxNetwork {
         let sizes: Vec<usize> = layers.iter().map(|&layer| self.layers[layer].1).collect();
         let mut found: Vec<Vec<f32>> =
             sizes.iter().map(|size| Vec::with_capacity(rows * size)).collect();
-        for part in pixels.chunks(self.input.batch * expected.len()) {
-            let features = self.chunk(part, part.len() / expected.len(), layers)?;
-            found.iter_mut().zip(features).for_each(|(all, (_, some))| all.extend(some));
+        let side_by_side = self.runtime.side_by_side();
+        let mut images = self.input.batch;
+        if !self.input.fixed_batch {
+            // Enough parts that all cores have one.
+            images = images.min(rows.div_ceil(side_by_side)).max(1);
+        }
+        let parts: Vec<&[u8]> = pixels.chunks(images * expected.len()).collect();
+        for parts in parts.chunks(side_by_side) {
+            for features in self.run(parts, layers)? {
+                found.iter_mut().zip(features).for_each(|(all, (_, some))| all.extend(some));
+            }
         }
         let matrices = found.into_iter().zip(sizes);
         matrices.map(|(numbers, size)| Ok(Matrix::new(rows, size, numbers)?)).collect()

@@ -13,7 +13,10 @@ pub(super) struct Rten {
     model: Model,
     input: NodeId,
     outputs: Vec<NodeId>,
-    threads: Arc<ThreadPool>,
+    /// All cores, for one input.
+    all: Arc<ThreadPool>,
+    /// A core each, for several: what is between the products is not shared otherwise.
+    each: Vec<Arc<ThreadPool>>,
 }
 
 impl Rten {
@@ -28,8 +31,24 @@ impl Rten {
         let input = model.node_id(input).map_err(|error| error.to_string())?;
         let outputs = model.output_ids().to_vec();
         // Its own pool counts cores as the system lists them, not as the process may use them.
-        let threads = Arc::new(ThreadPool::with_num_threads(rayon::current_num_threads()));
-        Ok(Self { model, input, outputs, threads })
+        let threads = rayon::current_num_threads();
+        let pool = |threads| Arc::new(ThreadPool::with_num_threads(threads));
+        let each = (0..threads).map(|_| pool(1)).collect();
+        Ok(Self { model, input, outputs, all: pool(threads), each })
+    }
+
+    /// The outputs wanted for one input, on the cores of a pool.
+    fn one(
+        &self,
+        (numbers, dimensions): &(Vec<f32>, [usize; 4]),
+        wanted: &[usize],
+        threads: &Arc<ThreadPool>,
+    ) -> Result<Vec<Tensor>, String> {
+        let view = ValueView::from_shape(dimensions, numbers).map_err(|error| error.to_string())?;
+        let outputs: Vec<NodeId> = wanted.iter().map(|&index| self.outputs[index]).collect();
+        let options = RunOptions::default().with_thread_pool(Some(threads.clone()));
+        let values = self.model.run(vec![(self.input, view.into())], &outputs, Some(options));
+        values.map_err(|error| error.to_string())?.into_iter().map(tensor).collect()
     }
 }
 
@@ -42,21 +61,33 @@ impl Compute for Rten {
         "rten"
     }
 
+    fn side_by_side(&self) -> usize {
+        self.each.len()
+    }
+
     fn run(
         &mut self,
-        numbers: Vec<f32>,
-        dimensions: [usize; 4],
+        inputs: &[(Vec<f32>, [usize; 4])],
         wanted: &[usize],
-    ) -> Result<Vec<Tensor>, String> {
-        let view =
-            ValueView::from_shape(&dimensions, &numbers).map_err(|error| error.to_string())?;
-        let outputs: Vec<NodeId> = wanted.iter().map(|&index| self.outputs[index]).collect();
-        let options = RunOptions::default().with_thread_pool(Some(self.threads.clone()));
-        let values = self
-            .model
-            .run(vec![(self.input, view.into())], &outputs, Some(options))
-            .map_err(|error| error.to_string())?;
-        values.into_iter().map(tensor).collect()
+    ) -> Result<Vec<Vec<Tensor>>, String> {
+        if let [input] = inputs {
+            return Ok(vec![self.one(input, wanted, &self.all)?]);
+        }
+        let network = &*self;
+        let mut found = Vec::with_capacity(inputs.len());
+        for inputs in inputs.chunks(self.each.len()) {
+            std::thread::scope(|scope| -> Result<(), String> {
+                let start =
+                    |(input, threads)| scope.spawn(move || network.one(input, wanted, threads));
+                let running: Vec<_> = inputs.iter().zip(&network.each).map(start).collect();
+                for one in running {
+                    let ended = |_| Err("a thread of it ended early".to_owned());
+                    found.push(one.join().unwrap_or_else(ended)?);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(found)
     }
 }
 
