@@ -158,7 +158,7 @@ fn probe(path: &Path) -> Result<Value, Error> {
     let centres = Matrix::new(classes, points.cols(), means.map(|value| value as f32).collect())?;
     let objective = Objective::new(&points, features.labels(), &centres, Penalty::Decay(1e-4))?;
     let mut outcomes = Vec::new();
-    for iterations in [10, 30, 100, 300] {
+    for iterations in [10, 30, 40, 45, 50, 55, 60, 65, 70, 80, 100] {
         let options = FitOptions { optimiser: Optimiser::Lbfgs, iterations, seed: 1 };
         let mut fitted = fit(&objective, options);
         let seconds = best(|| fitted = fit(black_box(&objective), options));

@@ -290,8 +290,10 @@ pub fn fit(objective: &Objective<'_>, options: FitOptions) -> Result<Fitted> {
     let (weight, loss, iterations) = match options.optimiser {
         Optimiser::Lbfgs => {
             let start = objective.start.clone();
-            let outcome =
-                lbfgs::descend(&mut Lines::of(objective), start, options.iterations, 1e-5);
+            // On a thread of the pool: from another one every pass would begin and end with waking.
+            let outcome = rayon::scope(|_| {
+                lbfgs::descend(&mut Lines::of(objective), start, options.iterations, 1e-5)
+            });
             (outcome.x, outcome.loss, outcome.iterations)
         }
         Optimiser::Adam => adam(objective, options),
