@@ -17,28 +17,50 @@ const FACTORS: usize = 16;
 const LANES: usize = 16;
 
 /// Softmax of one sample's logits divided by a temperature.
-pub fn chances(logits: &[f32], temperature: f32) -> Vec<f32> {
-    let mut out = logits.to_vec();
-    let factor = 1.0 / temperature;
-    vectorised(
-        #[inline(always)]
-        || {
-            let mut most = [f32::NEG_INFINITY; LANES];
-            for part in logits.chunks(LANES) {
-                let pairs = most.iter_mut().zip(part);
-                pairs.for_each(|(most, &logit)| *most = if logit > *most { logit } else { *most });
-            }
-            let most = most.into_iter().fold(f32::NEG_INFINITY, f32::max);
-            out.iter_mut().for_each(|logit| *logit = exponential((*logit - most) * factor));
-            let mut sums = [0f32; LANES];
-            for part in out.chunks(LANES) {
-                sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
-            }
-            let share = 1.0 / sums.iter().sum::<f32>();
-            out.iter_mut().for_each(|value| *value *= share);
-        },
-    );
-    out
+#[derive(Clone, Debug)]
+pub struct Softened {
+    /// The chance of each class; 0 where it is negligible.
+    pub chances: Vec<f32>,
+    temperature: f32,
+    /// ln Σ e^(logit / temperature).
+    level: f64,
+}
+
+impl Softened {
+    /// What logits say.
+    pub fn of(logits: &[f32], temperature: f32) -> Self {
+        let mut chances = logits.to_vec();
+        let factor = 1.0 / temperature;
+        let (most, sum) = vectorised(
+            #[inline(always)]
+            || {
+                let mut lanes = [f32::NEG_INFINITY; LANES];
+                for part in logits.chunks(LANES) {
+                    let pairs = lanes.iter_mut().zip(part);
+                    pairs.for_each(|(most, &logit)| {
+                        *most = if logit > *most { logit } else { *most }
+                    });
+                }
+                let most = lanes.into_iter().fold(f32::NEG_INFINITY, f32::max);
+                chances.iter_mut().for_each(|logit| *logit = exponential((*logit - most) * factor));
+                let mut sums = [0f32; LANES];
+                for part in chances.chunks(LANES) {
+                    sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
+                }
+                let sum = sums.iter().sum::<f32>();
+                chances.iter_mut().for_each(|value| *value *= 1.0 / sum);
+                (most, sum)
+            },
+        );
+        let level = f64::from(most) / f64::from(temperature) + f64::from(sum).ln();
+        Self { chances, temperature, level }
+    }
+
+    /// −ln of the chance of the class with this logit, however small it is. What is no number stays
+    /// none, so that a training that went astray shows it.
+    pub fn surprise(&self, logit: f32) -> f64 {
+        self.level - f64::from(logit) / f64::from(self.temperature)
+    }
 }
 
 /// Adds the biases to logits, turns them into p − y, y being 1 for the class `label(sample)`, and
@@ -143,9 +165,14 @@ mod tests {
         let logits: Vec<f32> = (0..37).map(|at| ((at * 7) % 11) as f32 / 4.0).collect();
         let powers = logits.iter().map(|&logit| (f64::from(logit) / 0.7).exp());
         let sum: f64 = powers.clone().sum();
-        for (found, power) in chances(&logits, 0.7).into_iter().zip(powers) {
+        let softened = Softened::of(&logits, 0.7);
+        for ((&found, power), &logit) in softened.chances.iter().zip(powers).zip(&logits) {
             assert!((f64::from(found) / (power / sum) - 1.0).abs() < 1e-5, "{found}");
+            assert!((softened.surprise(logit) + (power / sum).ln()).abs() < 1e-5);
         }
+        // A chance that is 0 in 32 bits is still a loss.
+        assert!((Softened::of(&[0.0, -9.0], 0.1).surprise(-9.0) - 90.0).abs() < 1e-5);
+        assert!(Softened::of(&[0.0, f32::NAN], 1.0).surprise(0.0).is_nan());
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! A linear classifier that grows, beside the network: its loss is computed on the host, so that
-//! every engine trains every method. It is small: one core has done its work before others wake.
+//! every engine trains every method.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
@@ -10,6 +10,9 @@ use crate::engine::{State, cpu};
 use crate::error::Result;
 use crate::network::Weights;
 use crate::train::Recipe;
+
+/// Products up to which one core is done before others would have woken: beside a GPU they sleep.
+const ALONE: usize = 1 << 26;
 
 /// A row an output: its weights, then its bias.
 #[derive(Clone, Debug, Default)]
@@ -89,24 +92,29 @@ impl Head {
         }
         let to =
             MatMut::from_row_major_slice_mut(outputs.as_mut_slice(), points.rows(), self.len());
-        matmul(to, Accum::Add, view(points), self.matrix().transpose(), 1.0, Par::Seq);
+        matmul(to, Accum::Add, view(points), self.matrix().transpose(), 1.0, self.cores(points));
         outputs
     }
 
     /// Adds to the gradient of the weights; returns that of the points.
     pub(super) fn backward(&mut self, points: &Matrix, outputs: &Matrix) -> Matrix {
-        let (count, dims) = (self.len(), self.dims);
+        let (count, dims, cores) = (self.len(), self.dims, self.cores(points));
         let to = MatMut::from_row_major_slice_mut(&mut self.gradient, count, dims + 1);
         let to = to.subcols_mut(0, dims);
-        matmul(to, Accum::Add, view(outputs).transpose(), view(points), 1.0, Par::Seq);
+        matmul(to, Accum::Add, view(outputs).transpose(), view(points), 1.0, cores);
         for row in outputs.iter_rows() {
             let biases = self.gradient.iter_mut().skip(dims).step_by(dims + 1);
             biases.zip(row).for_each(|(bias, value)| *bias += value);
         }
         let mut back = Matrix::zeros(points.rows(), dims);
         let to = MatMut::from_row_major_slice_mut(back.as_mut_slice(), points.rows(), dims);
-        matmul(to, Accum::Replace, view(outputs), self.matrix(), 1.0, Par::Seq);
+        matmul(to, Accum::Replace, view(outputs), self.matrix(), 1.0, cores);
         back
+    }
+
+    /// Who multiplies points with the weights.
+    fn cores(&self, points: &Matrix) -> Par {
+        if points.as_slice().len() * self.len() <= ALONE { Par::Seq } else { Par::rayon(0) }
     }
 
     /// The weights without the biases, a row an output.

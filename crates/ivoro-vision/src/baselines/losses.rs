@@ -1,11 +1,10 @@
 //! Losses of outputs and points with their gradients: plain functions, so that each can be checked
-//! against finite differences. A batch is over before another core would have woken, so that all of
-//! this runs on one.
+//! against finite differences.
 
 use std::ops::Range;
 
 use ivoro::Matrix;
-use ivoro::softmax::chances;
+use ivoro::softmax::Softened;
 use ivoro::vectors::vectorised;
 
 /// The sum of a loss over rows, which adds its gradient: `of_row` is told row, outputs and gradient.
@@ -25,11 +24,6 @@ fn add(values: &[f32], factor: f32, to: &mut [f32]) {
     );
 }
 
-/// −ln of a chance. What is no number stays none, so that a training that went astray shows it.
-fn surprise(chance: f32) -> f64 {
-    -f64::from(if chance < f32::MIN_POSITIVE { f32::MIN_POSITIVE } else { chance }).ln()
-}
-
 /// Cross-entropy of the outputs in `columns`, over rows whose label is among them; the mean over
 /// all rows times `weight`. The gradient is added.
 pub(super) fn cross_entropy(
@@ -45,11 +39,11 @@ pub(super) fn cross_entropy(
         let Some(&label) = labels.get(row).filter(|label| columns.contains(label)) else {
             return 0.0;
         };
-        let chances = chances(&outputs[columns.clone()], temperature);
+        let own = Softened::of(&outputs[columns.clone()], temperature);
         let factor = (weight / f64::from(temperature)) as f32;
-        add(&chances, factor, &mut gradient[columns.clone()]);
+        add(&own.chances, factor, &mut gradient[columns.clone()]);
         gradient[label] -= factor;
-        weight * surprise(chances[label - columns.start])
+        weight * own.surprise(outputs[label])
     })
 }
 
@@ -65,13 +59,17 @@ pub(super) fn distil(
 ) -> f64 {
     let weight = weight / outputs.rows().max(1) as f64;
     over_rows(outputs, gradient, |row, outputs, gradient| {
-        let wanted = chances(&wanted.row(row)[columns.clone()], temperature);
-        let own = chances(&outputs[columns.clone()], temperature);
+        let wanted = Softened::of(&wanted.row(row)[columns.clone()], temperature).chances;
+        let outputs = &outputs[columns.clone()];
+        let own = Softened::of(outputs, temperature);
         let factor = (weight / f64::from(temperature)) as f32;
-        add(&own, factor, &mut gradient[columns.clone()]);
+        add(&own.chances, factor, &mut gradient[columns.clone()]);
         add(&wanted, -factor, &mut gradient[columns.clone()]);
-        let pairs = wanted.iter().zip(&own).filter(|(wanted, _)| **wanted > 0.0);
-        weight * pairs.map(|(&wanted, &own)| f64::from(wanted) * surprise(own)).sum::<f64>()
+        let pairs = wanted.iter().zip(outputs);
+        weight
+            * pairs
+                .map(|(&wanted, &own_output)| f64::from(wanted) * own.surprise(own_output))
+                .sum::<f64>()
     })
 }
 

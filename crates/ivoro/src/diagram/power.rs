@@ -122,7 +122,8 @@ impl PowerDiagram {
     }
 
     /// The cell of every query. Distances to other centres are never stored: each tile of a
-    /// matrix product is reduced while it is in the cache.
+    /// matrix product is reduced while it is in the cache. Of many queries most centres are ruled
+    /// out in bytes first, where the machine multiplies those.
     pub fn nearest(&self, queries: &Matrix) -> Result<Vec<Nearest>> {
         self.check(queries)?;
         if self.centres.rows() == 0 {
@@ -142,25 +143,29 @@ impl PowerDiagram {
             let tile = if self.centres.rows() <= CENTRES { SCREENED_FEW } else { SCREENED };
             let tiles = out.par_chunks_mut(tile).zip(queries.as_slice().par_chunks(tile * dim));
             tiles.for_each(|(out, queries)| {
-                screen.nearest(queries, out);
+                if !screen.nearest(queries, out) {
+                    self.nearest_of_all(queries, out);
+                }
             });
             return Ok(out);
         }
         let tile = if self.centres.rows() <= CENTRES { QUERIES_FEW } else { QUERIES };
-        out.par_chunks_mut(tile).zip(queries.as_slice().par_chunks(tile * dim)).for_each(
-            |(out, queries)| {
-                let mut scores = vec![0f32; out.len() * CENTRES.min(self.centres.rows())];
-                for first in (0..self.centres.rows()).step_by(CENTRES) {
-                    self.tile(queries, first, &mut scores, out);
-                }
-                for (nearest, query) in out.iter_mut().zip(queries.chunks_exact(dim)) {
-                    let cell = nearest.cell as usize;
-                    let square = squared_distance(query, self.centres.row(cell));
-                    nearest.distance = square - self.weights[cell];
-                }
-            },
-        );
+        let tiles = out.par_chunks_mut(tile).zip(queries.as_slice().par_chunks(tile * dim));
+        tiles.for_each(|(out, queries)| self.nearest_of_all(queries, out));
         Ok(out)
+    }
+
+    /// The nearest centre of some queries, by products with all of them.
+    fn nearest_of_all(&self, queries: &[f32], out: &mut [Nearest]) {
+        let mut scores = vec![0f32; out.len() * CENTRES.min(self.centres.rows())];
+        for first in (0..self.centres.rows()).step_by(CENTRES) {
+            self.tile(queries, first, &mut scores, out);
+        }
+        for (nearest, query) in out.iter_mut().zip(queries.chunks_exact(self.centres.cols())) {
+            let cell = nearest.cell as usize;
+            let square = squared_distance(query, self.centres.row(cell));
+            nearest.distance = square - self.weights[cell];
+        }
     }
 
     /// A screen, where it pays: there is enough to do, and few centres of a sample of the queries
@@ -171,9 +176,8 @@ impl PowerDiagram {
         }
         let screen = Screen::of(&self.centres, &self.weights)?;
         let rows: Vec<usize> = (0..SAMPLE).map(|at| at * queries.rows() / SAMPLE).collect();
-        let mut out = vec![Nearest { cell: 0, distance: f32::INFINITY }; SAMPLE];
-        let measured = screen.nearest(queries.select(&rows).as_slice(), &mut out);
-        (measured <= SAMPLE * (FULL + self.centres.rows() / SHARE)).then_some(screen)
+        let left = screen.left(queries.select(&rows).as_slice())?;
+        (left <= SAMPLE * (FULL + self.centres.rows() / SHARE)).then_some(screen)
     }
 
     fn is_small(&self) -> bool {

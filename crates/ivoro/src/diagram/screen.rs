@@ -2,6 +2,8 @@
 //! are known up to a bound, and only centres within it are measured in full. The answer is the one
 //! that measuring all of them would give.
 
+use rayon::prelude::*;
+
 use super::power::Nearest;
 use crate::linalg::bytes::{COLUMNS, Columns, Machine, ROWS, Rounded, Scores, Sums};
 use crate::linalg::squared_distance;
@@ -11,8 +13,14 @@ use crate::matrix::Matrix;
 const SHIFT: u8 = 128;
 /// Most numbers of a vector: sums of products of bytes stay below 2³¹.
 const MOST_DIMENSIONS: usize = 1 << 15;
+/// Lengths, around the middle, of the longest centre at least, and squares of lengths at most: no
+/// square vanishes or overflows.
+const SHORTEST: f32 = 1e-12;
+const LARGEST: f32 = 1e30;
 /// Partial sums, side by side, of a vector's numbers.
 const LANES: usize = 16;
+/// Centres that may be nearest are measured when so many have come together.
+const TOGETHER: usize = 1 << 14;
 
 /// Centres ready to be screened.
 pub(super) struct Screen<'a> {
@@ -22,16 +30,21 @@ pub(super) struct Screen<'a> {
     columns: Columns,
     /// The middle of all centres, which is taken off queries and centres: no distance changes.
     middle: Vec<f32>,
-    /// Of each block's columns, twice their scale, negative; 0 where there is no centre.
-    scales: Vec<[f32; COLUMNS]>,
-    /// Of each block's columns ‖c‖² − ν; no number, which is never near, where there is no centre.
-    offsets: Vec<[f32; COLUMNS]>,
+    blocks: Vec<Block>,
+    /// What sums of 32-bit numbers may be off by, in parts of the largest of them.
+    rounding: f32,
+}
+
+/// Centres that are multiplied at once.
+struct Block {
+    /// Of each column, twice its scale, negative; 0 where there is no centre.
+    scales: [f32; COLUMNS],
+    /// Of each column ‖c‖² − ν; no number, which is never near, where there is no centre.
+    offsets: [f32; COLUMNS],
     /// The largest length of a centre, of what its bytes leave out, and of an offset.
     longest: f32,
     left_out: f32,
     largest: f32,
-    /// What sums of 32-bit numbers may be off by, in parts of the largest of them.
-    rounding: f32,
 }
 
 /// A query in bytes.
@@ -39,138 +52,180 @@ struct Coarse {
     scale: f32,
     /// What the shift of the columns adds to all products.
     shift: i32,
-    /// A distance in bytes is off by half of this at most.
-    bound: f32,
-    /// The least distance in bytes so far.
-    least: f32,
+    /// Its length, and that of what the bytes leave out.
+    length: f32,
+    lost: f32,
+    /// The nearest centre is no further than this, less ‖z‖².
+    limit: f32,
 }
 
 /// A centre that may be the nearest one of a query.
 struct Possible {
     row: u32,
     cell: u32,
-    /// The distance in bytes.
-    coarse: f32,
+    /// It is no nearer than this, less ‖z‖².
+    least: f32,
 }
 
 impl<'a> Screen<'a> {
-    /// Prepares centres, if the machine has the instructions and sums of bytes can't overflow.
+    /// Prepares centres, if the machine has the instructions and neither sums of bytes nor squares
+    /// of lengths leave their range.
     pub(super) fn of(centres: &'a Matrix, weights: &'a [f32]) -> Option<Self> {
         let dim = centres.cols();
-        let machine = Machine::find().filter(|_| dim <= MOST_DIMENSIONS)?;
-        let count = centres.rows().max(1) as f64;
+        let machine = Machine::find().filter(|_| dim > 0 && dim <= MOST_DIMENSIONS)?;
         let mut sums = vec![0f64; dim];
         for row in centres.iter_rows() {
             sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value));
         }
+        let count = centres.rows().max(1) as f64;
         let middle: Vec<f32> = sums.iter().map(|sum| (sum / count) as f32).collect();
         let mut columns = Columns::blank(centres.rows(), dim, SHIFT);
-        let blocks = centres.rows().div_ceil(COLUMNS);
-        let mut scales = vec![[0.0; COLUMNS]; blocks];
-        let mut offsets = vec![[f32::NAN; COLUMNS]; blocks];
-        let (mut longest, mut left_out, mut largest) = (0f32, 0f32, 0f32);
-        let mut bytes = vec![0i8; dim];
-        for (at, (row, weight)) in centres.iter_rows().zip(weights).enumerate() {
-            let Rounded { scale, square, lost, .. } = machine.round(row, &middle, &mut bytes);
-            let bytes: Vec<u8> = bytes.iter().map(|&b| b.cast_unsigned() ^ SHIFT).collect();
-            columns.set(at, &bytes);
-            let (block, column) = (at / COLUMNS, at % COLUMNS);
-            let offset = square - weight;
-            (scales[block][column], offsets[block][column]) = (-2.0 * scale, offset);
-            longest = longest.max(square.sqrt());
-            left_out = left_out.max(lost.sqrt());
-            largest = largest.max(offset.abs());
-        }
-        let finite = [longest, left_out, largest].iter().all(|value| value.is_finite());
-        finite.then_some(Self {
-            machine,
-            centres,
-            weights,
-            columns,
-            middle,
-            scales,
-            offsets,
-            longest,
-            left_out,
-            largest,
-            rounding: f32::EPSILON * (dim / LANES + 16) as f32,
-        })
+        let blocks: Option<Vec<Block>> = columns
+            .blocks_mut()
+            .zip(centres.as_slice().par_chunks(COLUMNS * dim))
+            .zip(weights.par_chunks(COLUMNS))
+            .map(|((mut columns, rows), weights)| {
+                let mut block = Block {
+                    scales: [0.0; COLUMNS],
+                    offsets: [f32::NAN; COLUMNS],
+                    longest: 0.0,
+                    left_out: 0.0,
+                    largest: 0.0,
+                };
+                let mut bytes = vec![0i8; dim];
+                for (at, (row, weight)) in rows.chunks_exact(dim).zip(weights).enumerate() {
+                    let rounded = machine.round(row, &middle, &mut bytes);
+                    columns.set(at, bytes.iter().map(|byte| byte.cast_unsigned() ^ SHIFT));
+                    block.add(at, rounded, *weight)?;
+                }
+                Some(block)
+            })
+            .collect();
+        let blocks = blocks?;
+        let longest = blocks.iter().fold(0.0, |longest, block| f32::max(longest, block.longest));
+        let rounding = f32::EPSILON * (dim / LANES + 32) as f32;
+        let screen = Self { machine, centres, weights, columns, middle, blocks, rounding };
+        (longest >= SHORTEST).then_some(screen)
     }
 
-    /// The nearest centre of each query; returns how many centres were measured.
-    pub(super) fn nearest(&self, queries: &[f32], out: &mut [Nearest]) -> usize {
+    /// The nearest centre of each query. `false`, with nothing done, if a query is beyond the range
+    /// of what can be compared so.
+    pub(super) fn nearest(&self, queries: &[f32], out: &mut [Nearest]) -> bool {
+        let dim = self.centres.cols();
+        let left = self.possible(queries, |coarse, possible: &mut Vec<Possible>| {
+            for Possible { row, cell, least } in possible.drain(..) {
+                let row = row as usize;
+                if least > coarse[row].limit {
+                    continue;
+                }
+                let (query, centre) = (&queries[row * dim..(row + 1) * dim], cell as usize);
+                let square = squared_distance(query, self.centres.row(centre));
+                let distance = square - self.weights[centre];
+                // The centres of a query come in order: the first of equals stays.
+                if distance < out[row].distance {
+                    out[row] = Nearest { cell, distance };
+                }
+            }
+        });
+        left.is_some()
+    }
+
+    /// How many centres of these queries would be measured, or that it can't be said.
+    pub(super) fn left(&self, queries: &[f32]) -> Option<usize> {
+        let mut count = 0;
+        self.possible(queries, |coarse, possible: &mut Vec<Possible>| {
+            let within =
+                |possible: &Possible| possible.least <= coarse[possible.row as usize].limit;
+            count += possible.drain(..).filter(within).count();
+        })?;
+        Some(count)
+    }
+
+    /// Finds the centres that may be nearest and hands them over, some at a time.
+    fn possible(
+        &self,
+        queries: &[f32],
+        mut take: impl FnMut(&[Coarse], &mut Vec<Possible>),
+    ) -> Option<()> {
         let (dim, length) = (self.centres.cols(), self.columns.row_len());
-        let mut bytes = vec![0i8; out.len().next_multiple_of(ROWS) * length];
+        let mut bytes = vec![0i8; (queries.len() / dim).next_multiple_of(ROWS) * length];
         let mut coarse: Vec<Coarse> = queries
             .chunks_exact(dim)
             .zip(bytes.chunks_exact_mut(length))
             .map(|(query, bytes)| self.coarse(query, &mut bytes[..dim]))
-            .collect();
+            .collect::<Option<_>>()?;
         let mut possible = Vec::new();
         let mut sums: Sums = [[0; COLUMNS]; ROWS];
-        for block in 0..self.scales.len() {
+        for (at, block) in self.blocks.iter().enumerate() {
             let rows = coarse.chunks_mut(ROWS).zip(bytes.chunks_exact(ROWS * length));
             for (group, (coarse, bytes)) in rows.enumerate() {
-                self.machine.products(&self.columns, block, bytes, &mut sums);
-                for (at, (sums, coarse)) in sums.iter().zip(coarse).enumerate() {
-                    let row = (group * ROWS + at) as u32;
-                    self.compare(row, block, sums, coarse, &mut possible);
+                self.machine.products(&self.columns, at, bytes, &mut sums);
+                for (row, (sums, coarse)) in sums.iter().zip(coarse).enumerate() {
+                    let row = (group * ROWS + row) as u32;
+                    self.compare(row, (at, block), sums, coarse, &mut possible);
                 }
             }
-        }
-        let mut measured = 0;
-        for Possible { row, cell, coarse: distance } in possible {
-            let row = row as usize;
-            let Coarse { least, bound, .. } = &coarse[row];
-            if distance > least + bound {
-                continue;
-            }
-            measured += 1;
-            let (query, centre) = (&queries[row * dim..(row + 1) * dim], cell as usize);
-            let distance = squared_distance(query, self.centres.row(centre)) - self.weights[centre];
-            // The centres of a query come in order: the first of equals stays.
-            if distance < out[row].distance {
-                out[row] = Nearest { cell, distance };
+            if possible.len() >= TOGETHER {
+                take(&coarse, &mut possible);
             }
         }
-        measured
+        take(&coarse, &mut possible);
+        Some(())
     }
 
-    /// A query less the middle, in bytes.
-    fn coarse(&self, query: &[f32], bytes: &mut [i8]) -> Coarse {
+    /// A query less the middle, in bytes; none if it is too long.
+    fn coarse(&self, query: &[f32], bytes: &mut [i8]) -> Option<Coarse> {
         let Rounded { scale, square, lost, sum } = self.machine.round(query, &self.middle, bytes);
+        let shift = i32::from(SHIFT).wrapping_mul(sum);
         let (length, lost) = (square.sqrt(), lost.sqrt());
-        let left_out = 2.0 * (lost * self.longest + (length + lost) * self.left_out);
-        let largest = (length + lost + self.longest).powi(2) + self.largest;
-        let bound = 2.0 * (left_out + self.rounding * largest);
-        Coarse { scale, shift: i32::from(SHIFT) * sum, bound, least: f32::INFINITY }
+        let coarse = Coarse { scale, shift, length, lost, limit: f32::INFINITY };
+        (square <= LARGEST && lost.is_finite()).then_some(coarse)
     }
 
     /// Takes the centres of a block that may be the nearest of a query.
     fn compare(
         &self,
         row: u32,
-        block: usize,
+        (at, block): (usize, &Block),
         sums: &[i32; COLUMNS],
         query: &mut Coarse,
         possible: &mut Vec<Possible>,
     ) {
+        let (length, Block { longest, left_out, largest, .. }) = (query.length + query.lost, block);
+        let left_out = 2.0 * (query.lost * longest + length * left_out);
+        let bound = left_out + self.rounding * ((length + longest).powi(2) + largest);
         let by = Scores {
             shift: query.shift,
             factor: query.scale,
-            scales: &self.scales[block],
-            offsets: &self.offsets[block],
+            scales: &block.scales,
+            offsets: &block.offsets,
         };
         let mut scores = [0f32; COLUMNS];
-        let (least, mut near) =
-            self.machine.scores(sums, by, (query.least, query.bound), &mut scores);
-        query.least = least;
+        let (limit, mut near) = self.machine.scores(sums, by, (query.limit, bound), &mut scores);
+        query.limit = limit;
         while near != 0 {
-            let at = near.trailing_zeros() as usize;
+            let column = near.trailing_zeros() as usize;
             near &= near - 1;
-            let cell = (block * COLUMNS + at) as u32;
-            possible.push(Possible { row, cell, coarse: scores[at] });
+            let cell = (at * COLUMNS + column) as u32;
+            possible.push(Possible { row, cell, least: scores[column] - bound });
         }
+    }
+}
+
+impl Block {
+    /// Adds a centre; none if it is too long.
+    fn add(&mut self, at: usize, rounded: Rounded, weight: f32) -> Option<()> {
+        let Rounded { scale, square, lost, .. } = rounded;
+        let offset = square - weight;
+        // What is no number is not below it, either.
+        if ![square, lost, offset.abs()].iter().all(|value| *value <= LARGEST) {
+            return None;
+        }
+        (self.scales[at], self.offsets[at]) = (-2.0 * scale, offset);
+        self.longest = self.longest.max(square.sqrt());
+        self.left_out = self.left_out.max(lost.sqrt());
+        self.largest = self.largest.max(offset.abs());
+        Some(())
     }
 }
 
@@ -210,7 +265,7 @@ mod tests {
                 let mut all = queries.clone();
                 all.append(&centres).unwrap();
                 let mut out = vec![Nearest { cell: 0, distance: f32::INFINITY }; all.rows()];
-                screen.nearest(all.as_slice(), &mut out);
+                assert!(screen.nearest(all.as_slice(), &mut out));
                 for (row, found) in out.iter().enumerate() {
                     let expected = measured(all.row(row), &centres, &weights);
                     assert_eq!(*found, expected, "{dim} numbers, row {row}");
@@ -225,19 +280,46 @@ mod tests {
         let weights = vec![0.0; 500];
         let Some(screen) = Screen::of(&centres, &weights) else { return };
         let mut out = vec![Nearest { cell: 0, distance: f32::INFINITY }; 500];
-        assert_eq!(screen.nearest(centres.as_slice(), &mut out), 500);
+        assert_eq!(screen.left(centres.as_slice()), Some(500));
+        assert!(screen.nearest(centres.as_slice(), &mut out));
         assert!(out.iter().enumerate().all(|(row, found)| found.cell as usize == row));
     }
 
     #[test]
-    fn a_query_that_is_no_number_is_near_nothing() {
+    fn one_centre_far_away_hides_nothing() {
+        let mut centres = some(300, 40, 1, 1.0);
+        centres.row_mut(5).fill(1e6);
+        let weights = vec![0.0; 300];
+        let Some(screen) = Screen::of(&centres, &weights) else { return };
+        let queries = some(100, 40, 2, 1.0);
+        let mut out = vec![Nearest { cell: 0, distance: f32::INFINITY }; 100];
+        assert!(screen.nearest(queries.as_slice(), &mut out));
+        for (row, found) in out.iter().enumerate() {
+            assert_eq!(*found, measured(queries.row(row), &centres, &weights), "row {row}");
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_left_to_others() {
         let centres = some(70, 20, 1, 1.0);
         let weights = vec![0.0; 70];
         let Some(screen) = Screen::of(&centres, &weights) else { return };
         for value in [f32::NAN, f32::INFINITY, f32::MAX] {
+            let mut query = [0.0; 20];
+            query[3] = value;
             let mut out = [Nearest { cell: 0, distance: f32::INFINITY }];
-            screen.nearest(&[value; 20], &mut out);
-            assert!(out[0].cell < 70);
+            assert!(!screen.nearest(&query, &mut out), "{value}");
         }
+        for value in [f32::NAN, f32::INFINITY, 1e30] {
+            let mut centres = centres.clone();
+            centres.row_mut(7)[3] = value;
+            assert!(Screen::of(&centres, &weights).is_none(), "{value}");
+        }
+        let tiny: Vec<f32> = centres.as_slice().iter().map(|value| value * 1e-20).collect();
+        let tiny = Matrix::new(70, 20, tiny).unwrap();
+        assert!(Screen::of(&tiny, &weights).is_none());
+        let mut unlikely = weights.clone();
+        unlikely[0] = f32::NEG_INFINITY;
+        assert!(Screen::of(&centres, &unlikely).is_none());
     }
 }

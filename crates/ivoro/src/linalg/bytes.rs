@@ -1,6 +1,8 @@
 //! Products of bytes, on machines that have an instruction for them (VNNI): it multiplies and adds
 //! four in every lane of a vector, four times as many as there are 32-bit numbers.
 
+use rayon::prelude::*;
+
 #[cfg(target_arch = "x86_64")]
 #[path = "bytes_avx512.rs"]
 mod machine;
@@ -83,17 +85,17 @@ impl Machine {
         unsafe { machine::multiply(vectors, bytemuck::cast_slice(rows), columns.steps, sums) }
     }
 
-    /// The scores of a row, the least of them and of `least`, and which are no further than
-    /// `bound` from that: a bit each.
+    /// The scores of a row, which are off by `bound` at most. The limit comes down to the least of
+    /// them and the bound; those that may be below it have their bit set.
     pub(crate) fn scores(
         self,
         sums: &[i32; COLUMNS],
         by: Scores<'_>,
-        (least, bound): (f32, f32),
+        (limit, bound): (f32, f32),
         scores: &mut [f32; COLUMNS],
     ) -> (f32, u64) {
         // SAFETY: there is a `Machine` only where the instructions are.
-        unsafe { machine::score(sums, by, (least, bound), scores) }
+        unsafe { machine::score(sums, by, (limit, bound), scores) }
     }
 }
 
@@ -138,18 +140,33 @@ impl Columns {
         Self { steps, vectors: vec![[blank; LANES * STEP]; blocks * VECTORS * steps] }
     }
 
-    /// Sets the bytes of one column.
-    pub(crate) fn set(&mut self, column: usize, bytes: &[u8]) {
-        let (vector, lane) = (column / LANES, column % LANES);
-        let vectors = &mut self.vectors[vector * self.steps..(vector + 1) * self.steps];
-        for (vector, bytes) in vectors.iter_mut().zip(bytes.chunks(STEP)) {
-            vector[lane * STEP..lane * STEP + bytes.len()].copy_from_slice(bytes);
-        }
+    /// The blocks of columns, each to be filled by itself.
+    pub(crate) fn blocks_mut(&mut self) -> impl IndexedParallelIterator<Item = BlockMut<'_>> {
+        let steps = self.steps;
+        let blocks = self.vectors.par_chunks_mut(VECTORS * steps.max(1));
+        blocks.map(move |vectors| BlockMut { steps, vectors })
     }
 
     /// Bytes of a row, filled up.
     pub(crate) fn row_len(&self) -> usize {
         self.steps * STEP
+    }
+}
+
+/// A block of columns.
+pub(crate) struct BlockMut<'a> {
+    steps: usize,
+    vectors: &'a mut [[u8; LANES * STEP]],
+}
+
+impl BlockMut<'_> {
+    /// Sets the bytes of one of its columns.
+    pub(crate) fn set(&mut self, column: usize, bytes: impl Iterator<Item = u8>) {
+        let (vector, lane) = (column / LANES, column % LANES);
+        let vectors = &mut self.vectors[vector * self.steps..(vector + 1) * self.steps];
+        for (at, byte) in bytes.enumerate() {
+            vectors[at / STEP][lane * STEP + at % STEP] = byte;
+        }
     }
 }
 
@@ -170,7 +187,11 @@ mod tests {
             (0..bytes).map(byte).collect()
         };
         let mut packed = Columns::blank(columns, bytes, 128);
-        (0..columns).for_each(|at| packed.set(at, &column(at)));
+        packed.blocks_mut().enumerate().for_each(|(block, mut filled)| {
+            for at in (0..COLUMNS).filter(|at| block * COLUMNS + at < columns) {
+                filled.set(at, column(block * COLUMNS + at).into_iter());
+            }
+        });
         let mut rows = vec![0i8; ROWS * packed.row_len()];
         for (at, line) in rows.chunks_exact_mut(packed.row_len()).enumerate() {
             line[..bytes].copy_from_slice(&row(at));

@@ -95,22 +95,22 @@ pub(super) fn round(values: &[f32], middle: &[f32], bytes: &mut [i8]) -> Rounded
 pub(super) fn score(
     sums: &[i32; COLUMNS],
     by: Scores<'_>,
-    (least, bound): (f32, f32),
+    (limit, bound): (f32, f32),
     scores: &mut [f32; COLUMNS],
 ) -> (f32, u64) {
     let (shift, factor) = (_mm512_set1_epi32(by.shift), _mm512_set1_ps(by.factor));
     let sums: &[[i32; LANES]] = sums.as_chunks().0;
     let (scales, offsets) = (by.scales.as_chunks::<LANES>().0, by.offsets.as_chunks::<LANES>().0);
     let mut all = [_mm512_setzero_ps(); VECTORS];
-    let mut smallest = _mm512_set1_ps(least);
+    let mut smallest = _mm512_set1_ps(limit - bound);
     for (at, score) in all.iter_mut().enumerate() {
         let product = _mm512_cvtepi32_ps(_mm512_sub_epi32(bytemuck::cast(sums[at]), shift));
         let scale = _mm512_mul_ps(bytemuck::cast(scales[at]), factor);
         *score = _mm512_add_ps(_mm512_mul_ps(product, scale), bytemuck::cast(offsets[at]));
         smallest = _mm512_min_ps(*score, smallest);
     }
-    let least = _mm512_reduce_min_ps(smallest);
-    let within = _mm512_set1_ps(least + bound);
+    let limit = _mm512_reduce_min_ps(smallest) + bound;
+    let within = _mm512_set1_ps(limit + bound);
     let mut near = 0;
     for (at, &score) in all.iter().enumerate() {
         near |= u64::from(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(score, within)) << (at * LANES);
@@ -118,5 +118,5 @@ pub(super) fn score(
     if near != 0 {
         *scores = bytemuck::cast(all);
     }
-    (least, near)
+    (limit, near)
 }

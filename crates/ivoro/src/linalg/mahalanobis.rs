@@ -30,7 +30,7 @@ pub(crate) fn mahalanobis<'a>(
 /// Squared Euclidean distance; running sums side by side keep the arithmetic units busy.
 pub(crate) fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    let sum = vectorised(
+    vectorised(
         #[inline(always)]
         || {
             let mut lanes = [0f32; LANES];
@@ -39,9 +39,9 @@ pub(crate) fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
                     lanes[lane] += (a[lane] - b[lane]) * (a[lane] - b[lane]);
                 }
             }
+            let rest = a_rest.iter().zip(b_rest);
+            lanes.iter_mut().zip(rest).for_each(|(lane, (a, b))| *lane += (a - b) * (a - b));
             folded(&lanes, |a, b| a + b)
         },
-    );
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| (a - b) * (a - b)).sum();
-    sum + rest
+    )
 }

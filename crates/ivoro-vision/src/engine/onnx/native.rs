@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueView};
 
@@ -73,21 +75,29 @@ impl Compute for Rten {
         if let [input] = inputs {
             return Ok(vec![self.one(input, wanted, &self.all)?]);
         }
-        let network = &*self;
+        let (network, next) = (&*self, AtomicUsize::new(0));
+        let work = |threads: &Arc<ThreadPool>| {
+            let mut found = Vec::new();
+            while let Some((at, input)) = {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                inputs.get(at).map(|input| (at, input))
+            } {
+                found.push((at, network.one(input, wanted, threads)));
+            }
+            found
+        };
+        let ended = std::thread::scope(|scope| {
+            let work = &work;
+            let running: Vec<_> =
+                self.each.iter().map(|threads| scope.spawn(move || work(threads))).collect();
+            running.into_iter().map(ScopedJoinHandle::join).collect::<Vec<_>>()
+        });
         let mut found = Vec::with_capacity(inputs.len());
-        for inputs in inputs.chunks(self.each.len()) {
-            std::thread::scope(|scope| -> Result<(), String> {
-                let start =
-                    |(input, threads)| scope.spawn(move || network.one(input, wanted, threads));
-                let running: Vec<_> = inputs.iter().zip(&network.each).map(start).collect();
-                for one in running {
-                    let ended = |_| Err("a thread of it ended early".to_owned());
-                    found.push(one.join().unwrap_or_else(ended)?);
-                }
-                Ok(())
-            })?;
+        for part in ended {
+            found.extend(part.map_err(|_| "a thread of it ended early".to_owned())?);
         }
-        Ok(found)
+        found.sort_unstable_by_key(|(at, _)| *at);
+        found.into_iter().map(|(_, tensors)| tensors).collect()
     }
 }
 

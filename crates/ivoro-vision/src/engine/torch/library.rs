@@ -285,11 +285,14 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // It may still run.
-        tch::Cuda::synchronize(self.device.into());
-        // SAFETY: `room` holds a graph that nothing uses after this. Its destructor gives back the
-        // memory that was taken during the recording.
-        unsafe { (self.delete)(self.room.as_mut_ptr().cast()) };
+        // It may still run. A GPU that has failed makes `tch` panic; then the error that is on its
+        // way says more than this could, and there is nothing left to give back.
+        let device = i64::from(self.device);
+        if std::panic::catch_unwind(|| tch::Cuda::synchronize(device)).is_ok() {
+            // SAFETY: `room` holds a graph that nothing uses after this. Its destructor gives back
+            // the memory that was taken during the recording.
+            unsafe { (self.delete)(self.room.as_mut_ptr().cast()) };
+        }
     }
 }
 
