@@ -16,17 +16,23 @@ pub fn unit(seed: u64, index: u64) -> f64 {
 
 /// The `index`-th standard normal number of the stream `seed` (Box and Muller).
 pub fn normal(seed: u64, index: u64) -> f64 {
-    let radius = (-2.0 * (1.0 - unit(seed, 2 * index)).ln()).sqrt();
-    radius * (std::f64::consts::TAU * unit(seed, 2 * index + 1)).cos()
+    let (radius, angle) = polar(seed, index);
+    radius * angle.cos()
 }
 
 /// Standard normal numbers from the `index`-th of the stream `seed` on: two of each pair of draws.
 pub fn normals(seed: u64, index: u64) -> impl Iterator<Item = f64> {
     (index..).flat_map(move |at| {
-        let radius = (-2.0 * (1.0 - unit(seed, 2 * at)).ln()).sqrt();
-        let (sine, cosine) = (std::f64::consts::TAU * unit(seed, 2 * at + 1)).sin_cos();
+        let (radius, angle) = polar(seed, at);
+        let (sine, cosine) = angle.sin_cos();
         [radius * cosine, radius * sine]
     })
+}
+
+/// Length and angle of a point whose two coordinates are standard normal numbers.
+fn polar(seed: u64, index: u64) -> (f64, f64) {
+    let radius = (-2.0 * (1.0 - unit(seed, 2 * index)).ln()).sqrt();
+    (radius, std::f64::consts::TAU * unit(seed, 2 * index + 1))
 }
 
 /// A random permutation of `0..count`.

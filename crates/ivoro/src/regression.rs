@@ -21,7 +21,7 @@ use crate::linalg::{THIN, add_thin_sums, thin_products};
 use crate::matrix::Matrix;
 use crate::random;
 use crate::softmax::{add_row_sums, residues};
-use crate::vectors::vectorised;
+use crate::vectors::add;
 
 mod line;
 
@@ -252,14 +252,6 @@ fn add_sums(
     let points = MatRef::from_row_major_slice(rows, count, dim);
     let target = MatMut::from_row_major_slice_mut(out, classes, dim);
     matmul(target, Accum::Add, residues, points, 1.0, Par::Seq);
-}
-
-/// Adds so much of a shift.
-fn add(values: &mut [f32], shift: &[f32], length: f32) {
-    vectorised(
-        #[inline(always)]
-        || values.iter_mut().zip(shift).for_each(|(value, shift)| *value += length * shift),
-    );
 }
 
 /// How samples are divided: into groups, and those into blocks of nearly equal size.

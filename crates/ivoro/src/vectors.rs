@@ -35,21 +35,12 @@ impl<R, F: FnMut() -> R> WithSimd for Work<F> {
     }
 }
 
-/// One number of many, whose count is a multiple of [`LANES`]. Every place is known when this is
-/// compiled, so that the numbers stay in registers.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
-pub(crate) fn folded<T: Copy>(lanes: &[T], fold: impl Fn(T, T) -> T) -> T {
-    let (parts, _) = lanes.as_chunks::<LANES>();
-    let mut one = parts[0];
-    for part in &parts[1..] {
-        for lane in 0..LANES {
-            one[lane] = fold(one[lane], part[lane]);
-        }
-    }
-    let eight: [T; 8] = std::array::from_fn(|at| fold(one[at], one[at + 8]));
-    let four: [T; 4] = std::array::from_fn(|at| fold(eight[at], eight[at + 4]));
-    fold(fold(four[0], four[2]), fold(four[1], four[3]))
+/// Adds a factor times values.
+pub fn add(to: &mut [f32], values: &[f32], factor: f32) {
+    vectorised(
+        #[inline(always)]
+        || to.iter_mut().zip(values).for_each(|(to, value)| *to += factor * value),
+    );
 }
 
 /// Σ aᵢ·bᵢ in double precision, in partial sums side by side: one alone would wait for every

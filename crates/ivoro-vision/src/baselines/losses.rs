@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ivoro::Matrix;
 use ivoro::softmax::Softened;
-use ivoro::vectors::vectorised;
+use ivoro::vectors::{add, dot};
 
 /// The sum of a loss over rows, which adds its gradient: `of_row` is told row, outputs and gradient.
 fn over_rows(
@@ -14,14 +14,6 @@ fn over_rows(
     of_row: impl Fn(usize, &[f32], &mut [f32]) -> f64,
 ) -> f64 {
     (0..outputs.rows()).map(|row| of_row(row, outputs.row(row), gradient.row_mut(row))).sum()
-}
-
-/// Adds a factor times values.
-fn add(values: &[f32], factor: f32, to: &mut [f32]) {
-    vectorised(
-        #[inline(always)]
-        || to.iter_mut().zip(values).for_each(|(to, value)| *to += factor * value),
-    );
 }
 
 /// Cross-entropy of the outputs in `columns`, over rows whose label is among them; the mean over
@@ -41,7 +33,7 @@ pub(super) fn cross_entropy(
         };
         let own = Softened::of(&outputs[columns.clone()], temperature);
         let factor = (weight / f64::from(temperature)) as f32;
-        add(&own.chances, factor, &mut gradient[columns.clone()]);
+        add(&mut gradient[columns.clone()], &own.chances, factor);
         gradient[label] -= factor;
         weight * own.surprise(outputs[label])
     })
@@ -63,8 +55,8 @@ pub(super) fn distil(
         let outputs = &outputs[columns.clone()];
         let own = Softened::of(outputs, temperature);
         let factor = (weight / f64::from(temperature)) as f32;
-        add(&own.chances, factor, &mut gradient[columns.clone()]);
-        add(&wanted, -factor, &mut gradient[columns.clone()]);
+        add(&mut gradient[columns.clone()], &own.chances, factor);
+        add(&mut gradient[columns.clone()], &wanted, -factor);
         let pairs = wanted.iter().zip(outputs);
         weight
             * pairs
@@ -106,10 +98,10 @@ pub(super) fn distance(
     gradient: &mut Matrix,
 ) -> f64 {
     let mut apart = points.as_slice().to_vec();
-    add(wanted.as_slice(), -1.0, &mut apart);
-    let length = ivoro::vectors::dot(&apart, &apart).sqrt();
+    add(&mut apart, wanted.as_slice(), -1.0);
+    let length = dot(&apart, &apart).sqrt();
     if length > 0.0 {
-        add(&apart, (weight / length) as f32, gradient.as_mut_slice());
+        add(gradient.as_mut_slice(), &apart, (weight / length) as f32);
     }
     weight * length
 }

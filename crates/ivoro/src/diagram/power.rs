@@ -139,19 +139,19 @@ impl PowerDiagram {
         }
         let mut out = vec![Nearest { cell: 0, distance: f32::INFINITY }; queries.rows()];
         let dim = queries.cols();
-        if let Some(screen) = self.screen(queries) {
-            let tile = if self.centres.rows() <= CENTRES { SCREENED_FEW } else { SCREENED };
-            let tiles = out.par_chunks_mut(tile).zip(queries.as_slice().par_chunks(tile * dim));
-            tiles.for_each(|(out, queries)| {
-                if !screen.nearest(queries, out) {
-                    self.nearest_of_all(queries, out);
-                }
-            });
-            return Ok(out);
-        }
-        let tile = if self.centres.rows() <= CENTRES { QUERIES_FEW } else { QUERIES };
+        let (screen, few) = (self.screen(queries), self.centres.rows() <= CENTRES);
+        let tile = match (&screen, few) {
+            (Some(_), true) => SCREENED_FEW,
+            (Some(_), false) => SCREENED,
+            (None, true) => QUERIES_FEW,
+            (None, false) => QUERIES,
+        };
         let tiles = out.par_chunks_mut(tile).zip(queries.as_slice().par_chunks(tile * dim));
-        tiles.for_each(|(out, queries)| self.nearest_of_all(queries, out));
+        tiles.for_each(|(out, queries)| {
+            if !screen.as_ref().is_some_and(|screen| screen.nearest(queries, out)) {
+                self.nearest_of_all(queries, out);
+            }
+        });
         Ok(out)
     }
 

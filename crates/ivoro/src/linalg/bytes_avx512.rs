@@ -50,6 +50,13 @@ fn apart(values: [f32; LANES], middle: [f32; LANES]) -> __m512 {
     _mm512_sub_ps(bytemuck::cast(values), bytemuck::cast(middle))
 }
 
+/// How many whole scales there are in values, and what they leave out; a factor is 1 / scale.
+#[target_feature(enable = "avx512f")]
+fn divided(values: __m512, factors: __m512, scales: __m512) -> (__m512i, __m512) {
+    let whole = _mm512_cvtps_epi32(_mm512_mul_ps(values, factors));
+    (whole, _mm512_sub_ps(values, _mm512_mul_ps(_mm512_cvtepi32_ps(whole), scales)))
+}
+
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn round(values: &[f32], middle: &[f32], bytes: &mut [i8]) -> Rounded {
     let ((values, values_rest), (middle, middle_rest)) =
@@ -72,15 +79,13 @@ pub(super) fn round(values: &[f32], middle: &[f32], bytes: &mut [i8]) -> Rounded
     let parts = values.iter().zip(middle).zip(bytes);
     for ((&values, &middle), bytes) in parts {
         let value = apart(values, middle);
-        let whole = _mm512_cvtps_epi32(_mm512_mul_ps(value, factors));
-        let lost = _mm512_sub_ps(value, _mm512_mul_ps(_mm512_cvtepi32_ps(whole), scales));
+        let (whole, lost) = divided(value, factors, scales);
         squares = _mm512_fmadd_ps(value, value, squares);
         losses = _mm512_fmadd_ps(lost, lost, losses);
         sums = _mm512_add_epi32(sums, whole);
         *bytes = bytemuck::cast(_mm512_cvtepi32_epi8(whole));
     }
-    let whole = _mm512_cvtps_epi32(_mm512_mul_ps(last, factors));
-    let lost = _mm512_sub_ps(last, _mm512_mul_ps(_mm512_cvtepi32_ps(whole), scales));
+    let (whole, lost) = divided(last, factors, scales);
     let rest: [i8; LANES] = bytemuck::cast(_mm512_cvtepi32_epi8(whole));
     bytes_rest.copy_from_slice(&rest[..bytes_rest.len()]);
     Rounded {

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::product::{filled, times_transposed};
 use crate::matrix::Matrix;
-use crate::vectors::{folded, vectorised};
+use crate::vectors::vectorised;
 
 /// Running sums of a distance.
 const LANES: usize = 64;
@@ -41,7 +41,21 @@ pub(crate) fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
             }
             let rest = a_rest.iter().zip(b_rest);
             lanes.iter_mut().zip(rest).for_each(|(lane, (a, b))| *lane += (a - b) * (a - b));
-            folded(&lanes, |a, b| a + b)
+            total(lanes)
         },
     )
+}
+
+/// The sum of all lanes, halves added to each other: one after another would wait for each.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
+fn total(mut lanes: [f32; LANES]) -> f32 {
+    for part in 1..LANES / 16 {
+        for lane in 0..16 {
+            lanes[lane] += lanes[16 * part + lane];
+        }
+    }
+    let eight: [f32; 8] = std::array::from_fn(|at| lanes[at] + lanes[at + 8]);
+    let four: [f32; 4] = std::array::from_fn(|at| eight[at] + eight[at + 4]);
+    (four[0] + four[2]) + (four[1] + four[3])
 }
