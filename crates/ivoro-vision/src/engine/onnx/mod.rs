@@ -44,9 +44,7 @@ use ivoro::Matrix;
 
 /// A message of protocol buffers can't be longer.
 const MOST_BYTES: u64 = (1 << 31) - 1;
-/// Images of one input where several inputs are computed side by side, and how many inputs of each
-/// core are ready at a time.
-const SHARED: usize = 4;
+/// How many inputs of each core are ready at a time.
 const ROUNDS: usize = 4;
 /// How many names an error lists.
 const NEAREST: usize = 6;
@@ -67,6 +65,12 @@ trait Compute: Send {
     /// How many inputs are computed side by side; 1 where a single one is shared among cores.
     fn side_by_side(&self) -> usize {
         1
+    }
+
+    /// Images of one input, of at most so many. Never by the number of cores: the last digits depend
+    /// on what is computed together.
+    fn images(&self, most: usize) -> usize {
+        most
     }
 
     /// The outputs at the indices wanted, for each of some inputs of these dimensions.
@@ -188,13 +192,10 @@ impl Backbone for OnnxNetwork {
         let sizes: Vec<usize> = layers.iter().map(|&layer| self.layers[layer].1).collect();
         let mut found: Vec<Vec<f32>> =
             sizes.iter().map(|size| Vec::with_capacity(rows * size)).collect();
-        let (side_by_side, mut images) = (self.runtime.side_by_side(), self.input.batch);
-        if side_by_side > 1 && !self.input.fixed_batch {
-            // Never by the number of cores: the last digits depend on what is computed together.
-            images = images.min(SHARED);
-        }
+        let batch = self.input.batch;
+        let images = if self.input.fixed_batch { batch } else { self.runtime.images(batch) };
         let parts: Vec<&[u8]> = pixels.chunks(images * expected.len()).collect();
-        for parts in parts.chunks(ROUNDS * side_by_side) {
+        for parts in parts.chunks(ROUNDS * self.runtime.side_by_side()) {
             for features in self.run(parts, layers)? {
                 found.iter_mut().zip(features).for_each(|(all, (_, some))| all.extend(some));
             }

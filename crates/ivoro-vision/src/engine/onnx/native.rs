@@ -10,6 +10,9 @@ use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueView
 use super::pool::Tensor;
 use super::{Compute, Source};
 
+/// Images of one input: few, so that there is one for every core.
+const TOGETHER: usize = 4;
+
 /// A network loaded by rten.
 pub(super) struct Rten {
     model: Model,
@@ -65,6 +68,10 @@ impl Compute for Rten {
 
     fn side_by_side(&self) -> usize {
         self.each.len()
+    }
+
+    fn images(&self, most: usize) -> usize {
+        most.min(TOGETHER)
     }
 
     fn run(
