@@ -336,21 +336,29 @@ def onnx():
 def onnx_batch(session, images, network, raw, batch):
     parts = [images[at:at + batch] for at in range(0, len(images), batch)]
     expected = np.concatenate([session.run(None, {"images": part})[0] for part in parts])
-    seconds = {"rten": [], "onnxruntime": [], "peer": []}
-    apart = {}
+    runtimes = {"own": "ivoro", "rten": "ivoro, operators it lacks (rten)",
+                "onnxruntime": "ivoro, feature onnxruntime"}
+    seconds = {name: [] for name in (*runtimes, "peer")}
+    alone, apart = {name: [] for name in seconds}, {}
     # In turn, so that a busy moment of the machine does not meet one side alone.
     for _ in range(3):
         seconds["peer"].append(best(lambda: [session.run(None, {"images": part}) for part in parts]))
-        for runtime in ("rten", "onnxruntime"):
+        alone["peer"].append(best(lambda: session.run(None, {"images": images[:1]})))
+        for runtime in runtimes:
             own = ours("onnx", network, raw, batch, runtime)
             seconds[runtime].append(own["seconds"])
+            alone[runtime].append(own["alone_seconds"])
             apart[runtime] = np.abs(np.reshape(own["features"], expected.shape) - expected).max()
-    peer = min(seconds["peer"])
-    print(f"ResNet-18, {len(images)} images of 224 x 224, {batch} at once (ONNX Runtime in Python = 1)")
-    line("ONNX Runtime, Python", peer, peer, "ONNX Runtime")
-    for runtime, name in (("rten", "ivoro"), ("onnxruntime", "ivoro, feature onnxruntime")):
-        text = f"ONNX Runtime   features within {apart[runtime]:.0e} of {np.abs(expected).max():.1f}"
-        line(name, min(seconds[runtime]), peer, text)
+    tables = [(f"{len(images)} images of 224 x 224, {batch} at once", seconds)]
+    if batch == 1:
+        tables.append(("1 image of 224 x 224, nothing beside it", alone))
+    for title, times in tables:
+        peer = min(times["peer"])
+        print(f"ResNet-18, {title} (ONNX Runtime in Python = 1)")
+        line("ONNX Runtime, Python", peer, peer, "ONNX Runtime")
+        for runtime, name in runtimes.items():
+            text = f"ONNX Runtime   features within {apart[runtime]:.0e} of {np.abs(expected).max():.1f}"
+            line(name, min(times[runtime]), peer, text)
 
 
 def vision():

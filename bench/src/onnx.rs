@@ -14,7 +14,11 @@ pub(crate) fn measure(
     batch: usize,
     runtime: &str,
 ) -> Result<Value, Error> {
-    let runtime = if runtime == "rten" { Runtime::Rten } else { Runtime::OnnxRuntime };
+    let runtime = match runtime {
+        "own" => Runtime::Own,
+        "rten" => Runtime::Rten,
+        _ => Runtime::OnnxRuntime,
+    };
     let options = OnnxOptions { batch, runtime, ..OnnxOptions::default() };
     let run = || -> ivoro_vision::Result<Value> {
         let started = std::time::Instant::now();
@@ -26,13 +30,17 @@ pub(crate) fn measure(
         };
         let mut features = network.features(&pixels, shape, &[0])?;
         let mut failure = None;
-        let seconds = super::best(|| match network.features(&pixels, shape, &[0]) {
-            Ok(found) => features = found,
-            Err(error) => failure = Some(error),
-        });
+        let mut time = |pixels: &[u8]| {
+            super::best(|| match network.features(pixels, shape, &[0]) {
+                Ok(found) => features = found,
+                Err(error) => failure = Some(error),
+            })
+        };
+        let alone = time(&pixels[..shape.len()]);
+        let seconds = time(&pixels);
         failure.map_or(Ok(()), Err)?;
-        Ok(json!({"seconds": seconds, "load_seconds": load, "runtime": network.runtime(),
-            "features": features[0].as_slice()}))
+        Ok(json!({"seconds": seconds, "alone_seconds": alone, "load_seconds": load,
+            "runtime": network.runtime(), "features": features[0].as_slice()}))
     };
     // The program prints the sentence; which kind of error it was does not matter here.
     run().map_err(|error| Error::from(std::io::Error::other(error)))

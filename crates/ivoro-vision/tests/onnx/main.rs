@@ -3,6 +3,7 @@
 mod build;
 mod features;
 mod hostile;
+mod own;
 
 use std::path::Path;
 

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, Float32Array, Int64Array, LargeStringArray, StringArray,
-    StringViewArray,
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, Float32Array, Int64Array, LargeStringArray, StringArray, StringViewArray,
 };
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Float32Type, Int64Type};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::DataType;
 
 /// A cast that fails where a value does not fit, instead of leaving the cell empty.
 fn cast(array: &dyn Array, kind: &DataType) -> Result<ArrayRef, String> {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
-use arrow::datatypes::{DataType, Schema};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Schema};
 
 use super::assemble::Parts;
 use super::cells::{Lists, Value, Values, shown};

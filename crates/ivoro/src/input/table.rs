@@ -3,9 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use arrow::buffer::Buffer;
-use arrow::datatypes::Schema;
-use arrow::ipc::reader::StreamDecoder;
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::StreamDecoder;
+use arrow_schema::Schema;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -156,7 +156,7 @@ fn finish(
     columns.finish(path, metadata, options)
 }
 
-fn unreadable(path: &Path, kind: &str, error: &arrow::error::ArrowError) -> Error {
+fn unreadable(path: &Path, kind: &str, error: &arrow_schema::ArrowError) -> Error {
     malformed(path, format!("not a readable {kind} file: {error}"))
 }
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
+use arrow_array::{
     ArrayRef, DictionaryArray, FixedSizeListArray, Float32Array, Float64Array, Int64Array,
     ListArray, RecordBatch, StringArray, types::Int8Type,
 };
-use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::{DataType, Field};
-use arrow::ipc::writer::{FileWriter, StreamWriter};
+use arrow_buffer::OffsetBuffer;
+use arrow_ipc::writer::{FileWriter, StreamWriter};
+use arrow_schema::{DataType, Field};
 use ivoro::input::{ReadOptions, read_bytes};
 use parquet::arrow::ArrowWriter;
 

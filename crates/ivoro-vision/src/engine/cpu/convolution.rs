@@ -87,6 +87,22 @@ pub(super) fn convolve_here(
     }
 }
 
+/// The same on all threads, with the same numbers.
+pub(super) fn convolve_shared(
+    window: &Window,
+    images: &[f32],
+    kernel: &[f32],
+    out: &mut [f32],
+    store: Store,
+    finish: impl Fn(&mut [f32]) + Sync,
+) {
+    if winograd::fits(window) {
+        winograd::convolve_shared(window, images, kernel, out, store, finish);
+    } else {
+        tiles(window, images, kernel, out, store, finish);
+    }
+}
+
 /// Convolves images on all threads; returns what `finish` said of each part.
 pub(super) fn convolve<T: Send>(
     window: &Window,
@@ -101,6 +117,17 @@ pub(super) fn convolve<T: Send>(
         winograd::spread_kernel(kernel, prepared);
         return winograd::convolve(window, images, prepared, out, store, finish);
     }
+    tiles(window, images, kernel, out, store, finish)
+}
+
+fn tiles<T: Send>(
+    window: &Window,
+    images: &[f32],
+    kernel: &[f32],
+    out: &mut [f32],
+    store: Store,
+    finish: impl Fn(&mut [f32]) -> T + Sync,
+) -> Vec<T> {
     let tiles = out.par_chunks_mut(ROWS * window.outputs).enumerate();
     let one = |(index, part): (usize, &mut [f32])| {
         tile(window, images, kernel, index * ROWS, part, store);

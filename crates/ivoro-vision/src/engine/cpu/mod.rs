@@ -4,6 +4,7 @@
 //! not depend on how many threads there are.
 
 mod convolution;
+pub(crate) mod graph;
 mod input;
 mod loss;
 mod network;

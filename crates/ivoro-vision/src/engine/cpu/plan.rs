@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::check_size;
 use super::pool::Maximum;
-use super::window::Window;
+use super::window::{Window, kernel_to_engine};
 use crate::dataset::Shape;
 use crate::error::{Error, Result};
 use crate::network::{Architecture, Convolution, Stem};
@@ -141,13 +141,8 @@ impl Plan {
     pub(super) fn to_engine(&self, learned: &[f32]) -> Vec<f32> {
         let mut out = learned.to_vec();
         for Layer { window, kernel, .. } in self.layers() {
-            let (taps, inner) = (window.taps(), window.taps() * window.inputs);
-            let (from, to) = (&learned[kernel.clone()], &mut out[kernel.clone()]);
-            for (at, value) in to.iter_mut().enumerate() {
-                let (output, rest) = (at % window.outputs, at / window.outputs);
-                let (input, tap) = (rest % window.inputs, rest / window.inputs);
-                *value = from[output * inner + input * taps + tap];
-            }
+            let turned = kernel_to_engine(window, &learned[kernel.clone()]);
+            out[kernel.clone()].copy_from_slice(&turned);
         }
         out
     }

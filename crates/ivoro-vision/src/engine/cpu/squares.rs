@@ -38,6 +38,25 @@ impl Squares {
         (0..rows).step_by(at_once).map(move |row| row..(row + at_once).min(rows))
     }
 
+    /// The parts of `images` images, each with its place in their outputs.
+    pub(super) fn divide<'a>(
+        &self,
+        images: usize,
+        out: &'a mut [f32],
+    ) -> impl Iterator<Item = (Range<usize>, &'a mut [f32])> + use<'a> {
+        let (squares, mut rest) = (*self, out);
+        let line = self.window.width * self.window.outputs;
+        self.parts(images).map(move |rows| {
+            let last = rows.end - 1;
+            let image_end = (last / squares.down + 1) * squares.window.height;
+            let end = (squares.pixel_row(last) + 2).min(image_end);
+            let length = (end - squares.pixel_row(rows.start)) * line;
+            let (part, more) = std::mem::take(&mut rest).split_at_mut(length);
+            rest = more;
+            (rows, part)
+        })
+    }
+
     /// The first row of pixels, counted through all images, of a row of squares.
     pub(super) fn pixel_row(&self, row: usize) -> usize {
         row / self.down * self.window.height + 2 * (row % self.down)

@@ -145,3 +145,14 @@ impl Window {
         }
     }
 }
+
+/// A kernel as the engine has it, `[height, width, in, out]`, from `[out, in, height, width]`.
+pub(super) fn kernel_to_engine(window: &Window, kernel: &[f32]) -> Vec<f32> {
+    let (taps, inner) = (window.taps(), window.taps() * window.inputs);
+    let value = |at: usize| {
+        let (output, rest) = (at % window.outputs, at / window.outputs);
+        let (input, tap) = (rest % window.inputs, rest / window.inputs);
+        kernel[output * inner + input * taps + tap]
+    };
+    (0..window.kernel_len()).map(value).collect()
+}

@@ -74,42 +74,71 @@ pub(super) fn convolve_here<T>(
     store: Store,
     finish: impl Fn(&mut [f32]) -> T,
 ) -> Vec<T> {
-    let Window { inputs, outputs, .. } = *window;
     let squares = Squares::of(window);
-    let count = squares.at_once * squares.across;
+    let one = |(rows, out): (Range<usize>, &mut [f32])| {
+        convolve_part(&squares, images, kernel, &rows, out, store, false);
+        finish(out)
+    };
+    squares.divide(images.len() / window.in_len(), out).map(one).collect()
+}
+
+/// Convolves some rows of squares; `out` is what they give. `shared`: all threads share the points.
+fn convolve_part(
+    squares: &Squares,
+    images: &[f32],
+    kernel: &[f32],
+    rows: &Range<usize>,
+    out: &mut [f32],
+    store: Store,
+    shared: bool,
+) {
+    let Window { inputs, outputs, .. } = squares.window;
+    let count = rows.len() * squares.across;
     let sizes = [4 * squares.line(inputs), POINTS * count * inputs, POINTS * count * outputs];
     with_scratch(sizes.iter().sum::<usize>() + 8 * outputs, |memory| {
         let (lines, memory) = memory.split_at_mut(sizes[0]);
         let (spread, memory) = memory.split_at_mut(sizes[1]);
         let (points, sums) = memory.split_at_mut(sizes[2]);
-        let one = |rows: Range<usize>| {
-            let count = rows.len() * squares.across;
-            let spread = &mut spread[..POINTS * count * inputs];
-            let points = &mut points[..POINTS * count * outputs];
-            Arch::new().dispatch(
-                #[inline(always)]
-                || squares.spread_inputs(images, &rows, lines, spread),
-            );
-            let each = points.chunks_exact_mut(count * outputs);
-            let each = each.zip(spread.chunks_exact(count * inputs));
-            for ((point, spread), kernel) in each.zip(kernel.chunks_exact(inputs * outputs)) {
-                multiply(point, Store::Replace, spread, kernel, inputs);
-            }
-            let line = window.width * outputs;
-            let end = (squares.pixel_row(rows.end - 1) + 2)
-                .min(((rows.end - 1) / squares.down + 1) * window.height);
-            let out = &mut out[squares.pixel_row(rows.start) * line..end * line];
-            Arch::new().dispatch(
-                #[inline(always)]
-                || squares.gather_outputs(points, &rows, sums, out, store),
-            );
-            finish(out)
+        Arch::new().dispatch(
+            #[inline(always)]
+            || squares.spread_inputs(images, rows, lines, spread),
+        );
+        let product = |(at, point): (usize, &mut [f32])| {
+            let spread = &spread[at * count * inputs..][..count * inputs];
+            let kernel = &kernel[at * inputs * outputs..][..inputs * outputs];
+            multiply(point, Store::Replace, spread, kernel, inputs);
         };
-        squares.parts(images.len() / window.in_len()).map(one).collect()
-    })
+        if shared {
+            points.par_chunks_exact_mut(count * outputs).enumerate().for_each(product);
+        } else {
+            points.chunks_exact_mut(count * outputs).enumerate().for_each(product);
+        }
+        Arch::new().dispatch(
+            #[inline(always)]
+            || squares.gather_outputs(points, rows, sums, out, store),
+        );
+    });
 }
 
-/// Convolves images on all threads with a kernel from [`spread_kernel`].
+/// The same on all threads: they share the parts, or the points of a part if there are few.
+pub(super) fn convolve_shared(
+    window: &Window,
+    images: &[f32],
+    kernel: &[f32],
+    out: &mut [f32],
+    store: Store,
+    finish: impl Fn(&mut [f32]) + Sync,
+) {
+    let squares = Squares::of(window);
+    let parts: Vec<_> = squares.divide(images.len() / window.in_len(), out).collect();
+    let shared = parts.len() < rayon::current_num_threads();
+    parts.into_par_iter().for_each(|(rows, out)| {
+        convolve_part(&squares, images, kernel, &rows, out, store, shared);
+        finish(out);
+    });
+}
+
+/// Convolves images on all threads with a kernel from [`spread_kernel`], some images a task.
 pub(super) fn convolve<T: Send>(
     window: &Window,
     images: &[f32],

@@ -25,6 +25,7 @@ mod input;
 mod library;
 mod native;
 mod options;
+mod own;
 mod pool;
 mod wire;
 
@@ -61,6 +62,11 @@ pub struct OnnxNetwork {
 /// A runtime with a network loaded.
 trait Compute: Send {
     fn name(&self) -> &'static str;
+
+    /// The order of axes that it wants images in, if it is not the file's.
+    fn layout(&self) -> Option<Layout> {
+        None
+    }
 
     /// How many inputs are computed side by side; 1 where a single one is shared among cores.
     fn side_by_side(&self) -> usize {
@@ -113,15 +119,16 @@ impl OnnxNetwork {
             OnnxError::Malformed { path: path.to_owned(), reason }
         };
         let graph = Graph::read(bytes).map_err(malformed)?;
-        let input = Input::new(path, &graph, options)?;
+        let mut input = Input::new(path, &graph, options)?;
         let names = outputs(path, &graph, &options.outputs)?;
         let source = Source {
             file: graph.with_outputs(&names).map_err(malformed)?,
             folder: path.parent().map(Path::to_owned).unwrap_or_default(),
             external: external(path, &graph.external)?,
         };
-        let runtime = load(path, &source, &input.name, options.runtime)?;
         let value_layout = options.value_layout.unwrap_or(input.layout);
+        let runtime = load(path, &source, &input, value_layout, options.runtime)?;
+        input.layout = runtime.layout().unwrap_or(input.layout);
         let layers = names.into_iter().map(|name| (name, 0)).collect();
         let mut network = Self { path: path.to_owned(), runtime, input, value_layout, layers };
         let blank = vec![0; network.input.shape.len()];
@@ -134,7 +141,7 @@ impl OnnxNetwork {
         Ok(network)
     }
 
-    /// The runtime in use: `rten` or `ONNX Runtime`.
+    /// The runtime in use: `ivoro`, `rten` or `ONNX Runtime`.
     pub fn runtime(&self) -> &'static str {
         self.runtime.name()
     }
@@ -208,11 +215,10 @@ impl Backbone for OnnxNetwork {
 /// The values that are features: those asked for, or all outputs.
 fn outputs(path: &Path, graph: &Graph, asked: &[String]) -> Result<Vec<String>> {
     let path = || path.to_owned();
-    if asked.is_empty() {
-        return Ok(graph.outputs.iter().map(|output| output.name.to_owned()).collect());
-    }
+    let all: Vec<String> = graph.outputs.iter().map(|output| output.name.to_owned()).collect();
+    let wanted = if asked.is_empty() { &all } else { asked };
     let (names, mut seen) = (graph.names(), BTreeSet::new());
-    for name in asked {
+    for name in wanted {
         if !names.contains(&name.as_str()) {
             let (name, nearest) = (name.clone(), nearest(name, &names));
             return Err(OnnxError::NoSuchValue { path: path(), name, nearest }.into());
@@ -221,7 +227,7 @@ fn outputs(path: &Path, graph: &Graph, asked: &[String]) -> Result<Vec<String>> 
             return Err(OnnxError::Repeated { path: path(), name: name.clone() }.into());
         }
     }
-    Ok(asked.to_vec())
+    Ok(wanted.to_vec())
 }
 
 fn nearest(name: &str, names: &[&str]) -> Vec<String> {
@@ -249,7 +255,13 @@ fn external(path: &Path, names: &BTreeSet<&str>) -> Result<BTreeMap<String, Path
     names.iter().map(resolve).collect()
 }
 
-fn load(path: &Path, source: &Source, input: &str, runtime: Runtime) -> Result<Box<dyn Compute>> {
+fn load(
+    path: &Path,
+    source: &Source,
+    input: &Input,
+    value_layout: Layout,
+    runtime: Runtime,
+) -> Result<Box<dyn Compute>> {
     #[cfg(feature = "onnxruntime")]
     if runtime == Runtime::OnnxRuntime || (runtime == Runtime::Automatic && library::is_named()) {
         let loaded = library::OnnxRuntime::load(source)?;
@@ -259,7 +271,17 @@ fn load(path: &Path, source: &Source, input: &str, runtime: Runtime) -> Result<B
     if runtime == Runtime::OnnxRuntime {
         return Err(OnnxError::NotBuilt.into());
     }
-    let network = native::Rten::load(source, input);
+    if runtime != Runtime::Rten
+        && [input.layout, value_layout] == [Layout::ChannelsFirst; 2]
+        && let Some(network) = own::Own::load(source, input)
+    {
+        return Ok(Box::new(network));
+    }
+    if runtime == Runtime::Own {
+        let reason = "it has operators or an order of axes that this engine lacks".to_owned();
+        return Err(refused(path, "ivoro", reason).into());
+    }
+    let network = native::Rten::load(source, &input.name);
     Ok(Box::new(network.map_err(|reason| refused(path, "rten", reason))?))
 }
 

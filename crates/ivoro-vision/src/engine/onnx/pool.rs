@@ -1,6 +1,8 @@
 //! From a value that the network computed to one feature vector an image.
 
 use super::options::Layout;
+use crate::dataset::Shape;
+use crate::engine::cpu::graph::means;
 
 /// A tensor of a runtime, its numbers in the order of its axes.
 #[derive(Clone, Debug)]
@@ -32,21 +34,12 @@ impl Tensor {
                 Some((channels, planes.map(|plane| mean(plane) as f32).collect()))
             }
             (&[_, rows, columns, channels], Layout::ChannelsLast) => {
-                let images = self.numbers.chunks_exact(rows * columns * channels).take(wanted);
-                Some((channels, images.flat_map(|image| mean_pixel(image, channels)).collect()))
+                let shape = Shape { height: rows, width: columns, channels };
+                Some((channels, means(&self.numbers[..wanted * shape.len()], shape)))
             }
             _ => None,
         }
     }
-}
-
-fn mean_pixel(image: &[f32], channels: usize) -> Vec<f32> {
-    let mut sums = vec![0f64; channels];
-    for pixel in image.chunks_exact(channels) {
-        sums.iter_mut().zip(pixel).for_each(|(sum, &value)| *sum += f64::from(value));
-    }
-    let pixels = (image.len() / channels) as f64;
-    sums.into_iter().map(|sum| (sum / pixels) as f32).collect()
 }
 
 #[cfg(test)]

@@ -60,6 +60,19 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// The numbers of a repeated field: one of them, or many packed together.
+    pub(super) fn numbers(&self) -> Read<Vec<u64>> {
+        let mut rest = match self.content {
+            Content::Number(number) => return Ok(vec![number]),
+            Content::Bytes(bytes) => Fields::new(bytes),
+        };
+        let mut numbers = Vec::new();
+        while !rest.rest.is_empty() {
+            numbers.push(rest.variable()?);
+        }
+        Ok(numbers)
+    }
+
     /// The fields of the message that this field holds.
     pub(super) fn fields(&self) -> Read<Fields<'a>> {
         Ok(Fields { rest: self.bytes()? })
@@ -179,6 +192,15 @@ mod tests {
         assert_eq!(Fields::new(&message).next().unwrap().unwrap_err(), Broken::Number);
         let largest = [8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
         assert_eq!(Fields::new(&largest).next().unwrap().unwrap().number(), Ok(u64::MAX));
+    }
+
+    #[test]
+    fn numbers_come_alone_or_packed() {
+        let message = [8, 5, 10, 3, 5, 0xac, 2];
+        let fields: Vec<_> = Fields::new(&message).map(Result::unwrap).collect();
+        assert_eq!((fields[0].numbers(), fields[1].numbers()), (Ok(vec![5]), Ok(vec![5, 300])));
+        let cut = Fields::new(&[10, 1, 0xac]).next().unwrap().unwrap();
+        assert_eq!(cut.numbers(), Err(Broken::Truncated(1)));
     }
 
     #[test]

@@ -1,0 +1,488 @@
+//! Networks computed by the engine that computes our own: those of convolutions, rectifiers, sums,
+//! pools and linear maps. All others are left to a runtime.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+
+use super::input::Input;
+use super::options::Layout;
+use super::pool::Tensor;
+use super::wire::{Field, Fields};
+use super::{Compute, Source};
+use crate::dataset::Shape;
+use crate::engine::cpu::graph::{Builder, Graph, Stride};
+
+/// Networks of more operators are left to a runtime.
+const MOST_OPERATORS: usize = 4096;
+/// Images that go together: enough for products of a good size where images have few pixels.
+const TOGETHER: usize = 4;
+/// Operators mean what they mean here from this set on.
+const FIRST_SET: u64 = 7;
+/// The numbers of the element types `float` and `int64`.
+const FLOAT: u64 = 1;
+const INTEGER: u64 = 7;
+
+/// A network of operations that the engine has.
+pub(super) struct Own {
+    graph: Graph,
+    shape: Shape,
+}
+
+impl Own {
+    /// The network, if all of its operators are known here. Its images come channel by channel.
+    pub(super) fn load(source: &Source, input: &Input) -> Option<Self> {
+        let images = if input.fixed_batch { input.batch } else { input.batch.min(TOGETHER) };
+        let builder = Builder::new(images, input.shape);
+        let graph = Model::read(&source.file)?.graph(&input.name, builder)?;
+        Some(Self { graph, shape: input.shape })
+    }
+
+    fn one(
+        &self,
+        (numbers, _): &(Vec<f32>, [usize; 4]),
+        wanted: &[usize],
+        shared: bool,
+    ) -> Vec<Tensor> {
+        let images = numbers.len() / self.shape.len();
+        let found = self.graph.run(numbers.clone(), wanted, shared);
+        let tensor = |(size, numbers)| Tensor { shape: vec![images, size], numbers };
+        found.into_iter().map(tensor).collect()
+    }
+}
+
+impl Compute for Own {
+    fn name(&self) -> &'static str {
+        "ivoro"
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        Some(Layout::ChannelsLast)
+    }
+
+    fn side_by_side(&self) -> usize {
+        rayon::current_num_threads()
+    }
+
+    fn images(&self, most: usize) -> usize {
+        most.min(TOGETHER)
+    }
+
+    fn run(
+        &mut self,
+        inputs: &[(Vec<f32>, [usize; 4])],
+        wanted: &[usize],
+    ) -> Result<Vec<Vec<Tensor>>, String> {
+        // Far fewer inputs than threads: all threads work on each.
+        if 2 * inputs.len() <= rayon::current_num_threads() {
+            return Ok(inputs.iter().map(|input| self.one(input, wanted, true)).collect());
+        }
+        let one = |input| self.one(input, wanted, false);
+        Ok(inputs.par_iter().with_max_len(1).map(one).collect())
+    }
+}
+
+/// An operator as the file has it.
+#[derive(Default)]
+struct Node<'a> {
+    kind: &'a str,
+    domain: &'a str,
+    inputs: Vec<&'a str>,
+    outputs: Vec<&'a str>,
+    attributes: BTreeMap<&'a str, Attribute<'a>>,
+}
+
+#[derive(Default)]
+struct Attribute<'a> {
+    number: Option<i64>,
+    float: Option<f32>,
+    numbers: Vec<i64>,
+    text: &'a [u8],
+    tensor: Option<Field<'a>>,
+}
+
+/// What of a file is needed to compute it.
+struct Model<'a> {
+    nodes: Vec<Node<'a>>,
+    weights: BTreeMap<&'a str, Field<'a>>,
+    outputs: Vec<&'a str>,
+    /// Bytes of weights that may be read: a file that says one weight is many is no bargain.
+    bytes: usize,
+}
+
+impl<'a> Model<'a> {
+    fn read(file: &'a [u8]) -> Option<Self> {
+        let (mut graph, mut set) = (None, None);
+        for field in Fields::new(file) {
+            let field = field.ok()?;
+            match field.number {
+                7 => graph = Some(field),
+                8 if text(&field, 1).is_none_or(is_standard) => set = number(&field, 2),
+                _ => {}
+            }
+        }
+        if set? < FIRST_SET {
+            return None;
+        }
+        let (nodes, weights, outputs) = Default::default();
+        let mut model = Self { nodes, weights, outputs, bytes: 4 * file.len() };
+        for field in graph?.fields().ok()? {
+            let field = field.ok()?;
+            match field.number {
+                1 if model.nodes.len() == MOST_OPERATORS => return None,
+                1 => model.nodes.push(Node::read(&field)?),
+                5 => drop(model.weights.insert(text(&field, 8)?, field)),
+                12 => model.outputs.push(text(&field, 1)?),
+                _ => {}
+            }
+        }
+        Some(model)
+    }
+
+    fn graph(mut self, input: &'a str, builder: Builder) -> Option<Graph> {
+        let nodes = self.needed();
+        let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
+        let names = nodes.iter().flat_map(|node| &node.inputs).chain(&self.outputs);
+        names.for_each(|name| *uses.entry(name).or_default() += 1);
+        let Self { weights, outputs, bytes, .. } = self;
+        let values = BTreeMap::from([(input, (0, false))]);
+        let merged = BTreeSet::new();
+        let mut network = Network { nodes: &nodes, weights, bytes, uses, builder, values, merged };
+        for node in &nodes {
+            network.add(node)?;
+        }
+        let value = |name: &&str| Some(network.values.get(name)?.0);
+        let outputs = outputs.iter().map(value).collect::<Option<_>>()?;
+        network.builder.finish(outputs)
+    }
+
+    /// The operators that the outputs need, in the file's order.
+    fn needed(&mut self) -> Vec<Node<'a>> {
+        let mut names: BTreeSet<&str> = self.outputs.iter().copied().collect();
+        let mut needed = Vec::new();
+        for node in std::mem::take(&mut self.nodes).into_iter().rev() {
+            if node.outputs.iter().any(|name| names.contains(name)) {
+                names.extend(&node.inputs);
+                needed.push(node);
+            }
+        }
+        needed.reverse();
+        needed
+    }
+}
+
+/// Whether a set of operators is the one everybody has.
+fn is_standard(domain: &str) -> bool {
+    matches!(domain, "" | "ai.onnx")
+}
+
+/// A message's field of a number, the last one if there are several.
+fn part<'a>(message: &Field<'a>, number: u64) -> Option<Field<'a>> {
+    let fields = message.fields().ok()?;
+    fields.filter_map(Result::ok).filter(|field| field.number == number).last()
+}
+
+fn text<'a>(message: &Field<'a>, number: u64) -> Option<&'a str> {
+    part(message, number)?.text().ok()
+}
+
+fn number(message: &Field, at: u64) -> Option<u64> {
+    part(message, at)?.number().ok()
+}
+
+impl<'a> Node<'a> {
+    fn read(field: &Field<'a>) -> Option<Self> {
+        let mut node = Self::default();
+        for part in field.fields().ok()? {
+            let part = part.ok()?;
+            match part.number {
+                1 => node.inputs.push(part.text().ok()?),
+                2 => node.outputs.push(part.text().ok()?),
+                4 => node.kind = part.text().ok()?,
+                5 => drop(node.attributes.insert(text(&part, 1)?, Attribute::read(&part)?)),
+                7 => node.domain = part.text().ok()?,
+                _ => {}
+            }
+        }
+        Some(node)
+    }
+
+    // An attribute without content is 0: some writers leave that out.
+    fn number(&self, name: &str, default: i64) -> i64 {
+        self.attributes.get(name).map_or(default, |attribute| attribute.number.unwrap_or(0))
+    }
+
+    fn float(&self, name: &str, default: f32) -> f32 {
+        self.attributes.get(name).map_or(default, |attribute| attribute.float.unwrap_or(0.0))
+    }
+
+    fn numbers(&self, name: &str) -> &[i64] {
+        self.attributes.get(name).map_or(&[], |attribute| &attribute.numbers)
+    }
+
+    /// Whether there is nothing after so many inputs, and one output.
+    fn has_only(&self, inputs: usize) -> bool {
+        let absent = |names: &[&str]| names.iter().all(|name| name.is_empty());
+        absent(self.inputs.get(inputs..).unwrap_or_default())
+            && absent(self.outputs.get(1..).unwrap_or_default())
+    }
+
+    /// The window that is moved over the image, if it is a square with steps and padding that are
+    /// the same on all sides.
+    fn stride(&self, size: usize) -> Option<Stride> {
+        let same = |name: &str, count: usize, default: usize| {
+            let numbers = self.numbers(name);
+            let Some(&first) = numbers.first() else { return Some(default) };
+            let all = numbers.len() == count && numbers.iter().all(|number| *number == first);
+            all.then(|| usize::try_from(first).ok())?
+        };
+        let padding = self.attributes.get("auto_pad").map_or(&b""[..], |attribute| attribute.text);
+        let plain = matches!(padding, b"" | b"NOTSET")
+            && same("dilations", 2, 1)? == 1
+            && same("kernel_shape", 2, size)? == size;
+        let (step, padding) = (same("strides", 2, 1)?, same("pads", 4, 0)?);
+        plain.then_some(Stride { size, step, padding })
+    }
+}
+
+impl<'a> Attribute<'a> {
+    fn read(field: &Field<'a>) -> Option<Self> {
+        let mut attribute = Self::default();
+        for part in field.fields().ok()? {
+            let part = part.ok()?;
+            match part.number {
+                2 => attribute.float = part.bytes().ok()?.try_into().map(f32::from_le_bytes).ok(),
+                3 => attribute.number = Some(part.number().ok()?.cast_signed()),
+                4 => attribute.text = part.bytes().ok()?,
+                5 => attribute.tensor = Some(part),
+                8 => attribute.numbers.extend(signed(part.numbers().ok()?)),
+                _ => {}
+            }
+        }
+        Some(attribute)
+    }
+}
+
+fn signed(numbers: Vec<u64>) -> impl Iterator<Item = i64> {
+    numbers.into_iter().map(u64::cast_signed)
+}
+
+/// Dimensions and bytes of a weight of element type `kind`; `packed` is the field of its numbers
+/// where they are not bytes.
+fn weight(field: &Field, kind: u64, packed: u64) -> Option<(Vec<usize>, Vec<u8>)> {
+    let (mut shape, mut found, mut bytes) = (Vec::new(), 0, Vec::new());
+    for part in field.fields().ok()? {
+        let part = part.ok()?;
+        match part.number {
+            1 => shape.extend(part.numbers().ok()?.into_iter().map(|size| size as usize)),
+            2 => found = part.number().ok()?,
+            9 => bytes.extend_from_slice(part.bytes().ok()?),
+            // in another file
+            13 | 14 => return None,
+            number if number == packed && kind == FLOAT => {
+                bytes.extend_from_slice(part.bytes().ok()?);
+            }
+            number if number == packed => {
+                let numbers = part.numbers().ok()?.into_iter();
+                bytes.extend(numbers.flat_map(u64::to_le_bytes));
+            }
+            _ => {}
+        }
+    }
+    (found == kind).then_some((shape, bytes))
+}
+
+/// Dimensions and numbers of a weight of 32-bit floats, of which there are some.
+fn floats(field: &Field) -> Option<(Vec<usize>, Vec<f32>)> {
+    let (shape, bytes) = weight(field, FLOAT, 4)?;
+    let (numbers, rest) = bytes.as_chunks::<4>();
+    let count = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
+    let whole = count == Some(numbers.len()) && rest.is_empty() && !numbers.is_empty();
+    whole.then(|| (shape, numbers.iter().copied().map(f32::from_le_bytes).collect()))
+}
+
+/// The numbers of a weight of 64-bit integers.
+fn integers(field: &Field) -> Option<Vec<i64>> {
+    let (_, bytes) = weight(field, INTEGER, 7)?;
+    Some(bytes.as_chunks::<8>().0.iter().copied().map(i64::from_le_bytes).collect())
+}
+
+/// A network that is being put together.
+struct Network<'n, 'a> {
+    nodes: &'n [Node<'a>],
+    weights: BTreeMap<&'a str, Field<'a>>,
+    bytes: usize,
+    uses: BTreeMap<&'a str, usize>,
+    builder: Builder,
+    /// Values by name, and whether they have two dimensions instead of four.
+    values: BTreeMap<&'a str, (usize, bool)>,
+    /// Results of normalisations that are part of a convolution.
+    merged: BTreeSet<&'a str>,
+}
+
+impl<'a> Network<'_, 'a> {
+    fn value(&self, node: &Node<'a>, at: usize) -> Option<(usize, bool)> {
+        self.values.get(node.inputs.get(at)?).copied()
+    }
+
+    fn weight(&mut self, node: &Node<'a>, at: usize) -> Option<Field<'a>> {
+        let field = self.weights.get(node.inputs.get(at)?)?;
+        self.bytes = self.bytes.checked_sub(field.whole.len())?;
+        Some(*field)
+    }
+
+    fn floats(&mut self, node: &Node<'a>, at: usize) -> Option<(Vec<usize>, Vec<f32>)> {
+        floats(&self.weight(node, at)?)
+    }
+
+    fn integers(&mut self, node: &Node<'a>, at: usize) -> Option<Vec<i64>> {
+        integers(&self.weight(node, at)?)
+    }
+
+    /// A weight for each of `count` outputs.
+    fn vector(&mut self, node: &Node<'a>, at: usize, count: usize) -> Option<Vec<f32>> {
+        let (shape, numbers) = self.floats(node, at)?;
+        (shape == [count]).then_some(numbers)
+    }
+
+    /// Gives a value a name, if nothing has it.
+    fn name(&mut self, name: &'a str, value: (usize, bool)) -> Option<()> {
+        let free = !self.weights.contains_key(name);
+        (free && self.values.insert(name, value).is_none()).then_some(())
+    }
+
+    /// Adds an operator; none if it is not one that the engine has.
+    fn add(&mut self, node: &Node<'a>) -> Option<()> {
+        let &output = node.outputs.first().filter(|_| is_standard(node.domain))?;
+        if self.merged.contains(output) {
+            return Some(());
+        }
+        let input = self.value(node, 0);
+        let made = match (node.kind, input) {
+            // Some exporters write weights as operators that make them.
+            ("Constant", None) => {
+                let tensor = node.attributes.get("value")?.tensor?;
+                let free = !self.values.contains_key(output);
+                return (free && self.weights.insert(output, tensor).is_none()).then_some(());
+            }
+            ("Conv", Some((input, false))) => return self.convolve(node, input),
+            ("MaxPool", Some((input, false))) => {
+                let size = usize::try_from(*node.numbers("kernel_shape").first()?).ok()?;
+                let plain = node.has_only(1) && node.number("ceil_mode", 0) == 0;
+                (plain.then(|| self.builder.maximum(input, node.stride(size)?))??, false)
+            }
+            ("Relu", Some((input, flat))) => (self.builder.rectify(input)?, flat),
+            ("Add", Some((input, flat))) => {
+                let (other, like) = self.value(node, 1)?;
+                ((like == flat).then(|| self.builder.add(input, other))??, flat)
+            }
+            ("GlobalAveragePool", Some((input, false))) => (self.builder.mean(input)?, false),
+            ("ReduceMean", Some((input, false))) => {
+                self.are_pixels(node)?;
+                (self.builder.mean(input)?, node.number("keepdims", 1) == 0)
+            }
+            ("Gemm", Some((input, true))) => (self.linear(node, input)?, true),
+            ("Identity", Some(value)) => value,
+            // beyond its share it may be told to be in training
+            ("Dropout", Some(value)) if node.has_only(2) => value,
+            ("Flatten", Some((input, _))) if node.number("axis", 1) == 1 => self.flat(input)?,
+            ("Squeeze", Some((input, false))) => {
+                self.are_pixels(node)?;
+                self.flat(input)?
+            }
+            ("Reshape", Some((input, _))) => {
+                let shape = self.integers(node, 1)?;
+                let size = i64::try_from(self.builder.shape(input).channels).ok()?;
+                let plain = shape == [0, size] || shape == [0, -1] || shape == [-1, size];
+                let plain = plain && node.number("allowzero", 0) == 0;
+                plain.then(|| self.flat(input))??
+            }
+            _ => return None,
+        };
+        self.name(output, made)
+    }
+
+    /// A value of one pixel, whose order of numbers is the same with two dimensions.
+    fn flat(&self, value: usize) -> Option<(usize, bool)> {
+        let Shape { height, width, .. } = self.builder.shape(value);
+        (height * width == 1).then_some((value, true))
+    }
+
+    /// Whether the axes of an operator are rows and columns.
+    fn are_pixels(&mut self, node: &Node<'a>) -> Option<()> {
+        let axes = match node.inputs.len() {
+            1 => node.numbers("axes").to_vec(),
+            _ => self.integers(node, 1)?,
+        };
+        matches!(axes[..], [2 | -2, 3 | -1] | [3 | -1, 2 | -2]).then_some(())
+    }
+
+    /// A convolution, with the normalisation after it if nothing else takes its result.
+    fn convolve(&mut self, node: &Node<'a>, input: usize) -> Option<()> {
+        let (shape, mut kernel) = self.floats(node, 1)?;
+        let &[outputs, inputs, height, width] = &shape[..] else { return None };
+        let known = height == width && inputs == self.builder.shape(input).channels;
+        if !known || node.number("group", 1) != 1 {
+            return None;
+        }
+        let stride = node.stride(height)?;
+        let mut bias = match node.inputs.get(2) {
+            None | Some(&"") => vec![0.0; outputs],
+            Some(_) => self.vector(node, 2, outputs)?,
+        };
+        let mut name = *node.outputs.first()?;
+        let alone = self.uses.get(name) == Some(&1);
+        let follows = |next: &&Node| next.inputs.first() == Some(&name);
+        let next = self.nodes.iter().find(follows).filter(|_| alone);
+        if let Some(next) = next.filter(|next| next.kind == "BatchNormalization") {
+            self.normalise(next, &mut kernel, &mut bias)?;
+            name = next.outputs.first()?;
+            self.merged.insert(name);
+        }
+        let value = self.builder.convolve(input, stride, &kernel, bias)?;
+        self.name(name, (value, false))
+    }
+
+    /// Makes a normalisation part of the convolution before it.
+    fn normalise(&mut self, node: &Node<'a>, kernel: &mut [f32], bias: &mut [f32]) -> Option<()> {
+        let outputs = bias.len();
+        let plain = is_standard(node.domain) && node.has_only(5);
+        if !plain || node.number("training_mode", 0) != 0 {
+            return None;
+        }
+        let mut weights = |at| self.vector(node, at, outputs);
+        let (scale, shift, means, variance) = (weights(1)?, weights(2)?, weights(3)?, weights(4)?);
+        let epsilon = f64::from(node.float("epsilon", 1e-5));
+        let kernels = kernel.chunks_exact_mut(kernel.len() / outputs);
+        for (at, kernel) in kernels.enumerate() {
+            let factor = f64::from(scale[at]) / (f64::from(variance[at]) + epsilon).sqrt();
+            kernel.iter_mut().for_each(|value| *value = (f64::from(*value) * factor) as f32);
+            let centred = f64::from(bias[at]) - f64::from(means[at]);
+            bias[at] = (centred * factor + f64::from(shift[at])) as f32;
+        }
+        Some(())
+    }
+
+    fn linear(&mut self, node: &Node<'a>, input: usize) -> Option<usize> {
+        let factors = [node.float("alpha", 1.0), node.float("beta", 1.0)];
+        if factors != [1.0; 2] || node.number("transA", 0) != 0 {
+            return None;
+        }
+        let (shape, numbers) = self.floats(node, 1)?;
+        let &[rows, columns] = &shape[..] else { return None };
+        let (outputs, matrix) = if node.number("transB", 0) == 0 {
+            let value = |at: usize| numbers[at % rows * columns + at / rows];
+            (columns, (0..numbers.len()).map(value).collect())
+        } else {
+            (rows, numbers)
+        };
+        let bias = match node.inputs.get(2) {
+            None | Some(&"") => vec![0.0; outputs],
+            Some(_) => {
+                let (shape, numbers) = self.floats(node, 2)?;
+                (shape == [outputs] || shape == [1, outputs]).then_some(numbers)?
+            }
+        };
+        self.builder.linear(input, matrix, bias)
+    }
+}

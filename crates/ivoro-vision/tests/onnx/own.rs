@@ -1,0 +1,327 @@
+//! The engine of our own networks gives what a runtime gives, and leaves it what it does not know.
+
+use ivoro_vision::dataset::Shape;
+use ivoro_vision::engine::Backbone;
+use ivoro_vision::engine::onnx::{Layout, OnnxError, OnnxOptions, Runtime};
+
+use super::build::{field, file, node, small, value};
+use super::{TINY, open, options, refusal};
+
+const SHAPE: Shape = Shape { height: 37, width: 29, channels: 3 };
+
+/// An attribute of whole numbers, or of one.
+fn numbers(name: &str, values: &[u8]) -> Vec<u8> {
+    let values: Vec<u8> = values.iter().flat_map(|&value| small(8, value)).collect();
+    field(5, &[field(1, name.as_bytes()), values, vec![0xa0, 1, 7]].concat())
+}
+
+fn number(name: &str, value: u8) -> Vec<u8> {
+    field(5, &[field(1, name.as_bytes()), small(3, value), vec![0xa0, 1, 2]].concat())
+}
+
+fn operator(kind: &str, inputs: &[&str], output: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
+    let inputs: Vec<u8> = inputs.iter().flat_map(|name| field(1, name.as_bytes())).collect();
+    let names = [inputs, field(2, output.as_bytes()), field(4, kind.as_bytes())].concat();
+    [names, attributes.concat()].concat()
+}
+
+fn window(size: u8, step: u8, padding: u8) -> Vec<Vec<u8>> {
+    let strides = numbers("strides", &[step; 2]);
+    vec![numbers("kernel_shape", &[size; 2]), strides, numbers("pads", &[padding; 4])]
+}
+
+/// A weight of any numbers around `middle`.
+fn weight(name: &str, shape: &[u8], middle: f32) -> Vec<u8> {
+    let count = shape.iter().map(|&size| usize::from(size)).product::<usize>();
+    let seed = name.bytes().fold(7u32, |seed, byte| seed.wrapping_mul(31) + u32::from(byte));
+    let spread = 1.5 / (count as f32 / f32::from(shape[0])).sqrt();
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        middle + ((state >> 8) as f32 / (1 << 24) as f32 - 0.5) * spread
+    };
+    let bytes: Vec<u8> = (0..count).flat_map(|_| next().to_le_bytes()).collect();
+    let dimensions: Vec<u8> = shape.iter().flat_map(|&size| small(1, size)).collect();
+    [dimensions, small(2, 1), field(8, name.as_bytes()), field(9, &bytes)].concat()
+}
+
+/// A residual network with everything in it that the engine knows.
+fn residual() -> Vec<u8> {
+    let nodes = [
+        operator("Conv", &["in", "k0"], "c0", &window(7, 2, 3)),
+        operator("BatchNormalization", &["c0", "scale", "shift", "mean", "spread"], "n0", &[]),
+        operator("Relu", &["n0"], "r0", &[]),
+        operator("MaxPool", &["r0"], "p0", &window(3, 2, 1)),
+        operator("Conv", &["p0", "k1", "b1"], "c1", &window(3, 1, 1)),
+        operator("Relu", &["c1"], "r1", &[]),
+        operator("Conv", &["r1", "k2", "b2"], "c2", &window(3, 1, 1)),
+        operator("Add", &["c2", "p0"], "s2", &[]),
+        operator("Relu", &["s2"], "r2", &[]),
+        operator("Conv", &["r2", "k3", "b3"], "c3", &window(3, 2, 1)),
+        operator("Relu", &["c3"], "r3", &[]),
+        operator("Conv", &["r3", "k4"], "c4", &window(3, 1, 1)),
+        operator("Conv", &["r2", "k5", "b5"], "c5", &window(1, 2, 0)),
+        operator("Add", &["c4", "c5"], "s5", &[]),
+        operator("Relu", &["s5"], "r5", &[]),
+        operator("Add", &["r5", "r5"], "twice", &[]),
+        operator("GlobalAveragePool", &["twice"], "g", &[]),
+        operator("Flatten", &["g"], "flat", &[number("axis", 1)]),
+        operator("Gemm", &["flat", "m", "b"], "answer", &[number("transB", 1)]),
+        operator("Gemm", &["answer", "m2"], "more", &[]),
+        node("Softmax", "more", "softmax"),
+    ];
+    let weights = [
+        weight("k0", &[16, 3, 7, 7], 0.0),
+        weight("scale", &[16], 1.0),
+        weight("shift", &[16], 0.2),
+        weight("mean", &[16], 0.1),
+        weight("spread", &[16], 2.0),
+        weight("k1", &[16, 16, 3, 3], 0.0),
+        weight("b1", &[16], 0.1),
+        weight("k2", &[16, 16, 3, 3], 0.0),
+        weight("b2", &[16], -0.1),
+        weight("k3", &[24, 16, 3, 3], 0.0),
+        weight("b3", &[24], 0.0),
+        weight("k4", &[24, 24, 3, 3], 0.0),
+        weight("k5", &[24, 16, 1, 1], 0.0),
+        weight("b5", &[24], 0.3),
+        weight("m", &[5, 24], 0.0),
+        weight("b", &[5], 0.0),
+        weight("m2", &[5, 2], 0.0),
+    ];
+    network(&nodes, &weights, "softmax")
+}
+
+/// A file of operators and weights.
+fn network(nodes: &[Vec<u8>], weights: &[Vec<u8>], output: &str) -> Vec<u8> {
+    let nodes: Vec<u8> = nodes.iter().flat_map(|node| field(1, node)).collect();
+    let weights: Vec<u8> = weights.iter().flat_map(|weight| field(5, weight)).collect();
+    let input = field(11, &value("in", 1, &[0, 3, 37, 29]));
+    file(&[nodes, weights, input, field(12, &field(1, output.as_bytes()))].concat())
+}
+
+/// A weight of whole numbers.
+fn integers(name: &str, values: &[i64]) -> Vec<u8> {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let start = [small(1, values.len() as u8), small(2, 7)].concat();
+    [start, field(8, name.as_bytes()), field(9, &bytes)].concat()
+}
+
+fn pixels(images: usize) -> Vec<u8> {
+    (0..images * SHAPE.len()).map(|at| ((at * at) % 251) as u8).collect()
+}
+
+/// Asserts that features are those of rten.
+fn compare(network: &[u8], names: &[&str]) {
+    let images = pixels(9);
+    let layers: Vec<usize> = (0..names.len()).collect();
+    let features = |runtime, batch| {
+        let settings = OnnxOptions { runtime, batch, ..options(names) };
+        let mut network = open(network, &settings).unwrap();
+        (network.runtime(), network.features(&images, SHAPE, &layers).unwrap())
+    };
+    let (name, expected) = features(Runtime::Rten, 16);
+    assert_eq!(name, "rten");
+    for batch in [1, 3, 16] {
+        let (name, found) = features(Runtime::Own, batch);
+        assert_eq!(name, "ivoro");
+        for ((found, expected), name) in found.iter().zip(&expected).zip(names) {
+            assert_eq!((found.rows(), found.cols()), (9, expected.cols()), "{name}");
+            let size = expected.as_slice().iter().fold(0f32, |size, value| size.max(value.abs()));
+            assert!(size > 0.01, "{name}: nothing to compare");
+            for (found, expected) in found.as_slice().iter().zip(expected.as_slice()) {
+                let error = (found - expected).abs() / size;
+                assert!(error < 2e-6, "{name}: {found} instead of {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn features_are_those_of_rten() {
+    let network = residual();
+    let names = ["more", "answer", "flat", "r5", "s5", "s2", "r2", "c2", "r0", "p0"];
+    compare(&network, &names);
+    // Alone: what is no output is merged with what comes after it.
+    names.iter().for_each(|name| compare(&network, &[name]));
+}
+
+#[test]
+fn sums_are_right_wherever_their_parts_come_from() {
+    let convolve =
+        |input, kernel, output| operator("Conv", &[input, kernel], output, &window(3, 1, 1));
+    let weights = [weight("k", &[3, 3, 3, 3], 0.0), weight("k2", &[3, 3, 3, 3], 0.1)];
+    let add = |one, other, out| operator("Add", &[one, other], out, &[]);
+    let relu = |input, output| operator("Relu", &[input], output, &[]);
+    // onto the images; onto what is convolved; of two rectified; of one and itself
+    let onto_images = [convolve("in", "k", "c"), add("in", "c", "s"), relu("s", "out")];
+    let onto_input =
+        [relu("in", "r"), convolve("r", "k", "c"), add("c", "r", "s"), relu("s", "out")];
+    let rectified = [
+        convolve("in", "k", "c"),
+        relu("c", "r"),
+        convolve("in", "k2", "c2"),
+        relu("c2", "r2"),
+        add("r", "r2", "out"),
+    ];
+    let twice = [convolve("in", "k", "c"), add("c", "c", "s"), relu("s", "out")];
+    let later = [
+        convolve("in", "k", "c"),
+        convolve("c", "k2", "c2"),
+        add("c2", "c", "s"),
+        add("s", "c", "s2"),
+        relu("s2", "out"),
+    ];
+    for nodes in [&onto_images[..], &onto_input, &rectified, &twice, &later] {
+        compare(&network(nodes, &weights, "out"), &["out"]);
+    }
+}
+
+#[test]
+fn the_ways_to_write_a_mean_are_known() {
+    let mean = |attributes: &[Vec<u8>]| operator("ReduceMean", &["in"], "m", attributes);
+    let (axes, drop_axes) = (numbers("axes", &[2, 3]), number("keepdims", 0));
+    let pool = operator("GlobalAveragePool", &["in"], "m", &[]);
+    let value = field(5, &weight("w", &[3, 2], 0.2));
+    let matrix = field(5, &[field(1, b"value"), value, vec![0xa0, 1, 4]].concat());
+    let tail = |input| {
+        [
+            operator("Identity", &[input], "i", &[]),
+            [field(2, b"w"), field(4, b"Constant"), matrix.clone()].concat(),
+            operator("Gemm", &["i", "w"], "out", &[]),
+        ]
+    };
+    let ways = [
+        vec![mean(&[axes.clone(), drop_axes]), operator("Identity", &["m"], "f", &[])],
+        vec![mean(&[axes]), operator("Flatten", &["m"], "f", &[])],
+        vec![pool.clone(), operator("Squeeze", &["m", "pixels"], "f", &[])],
+        vec![pool.clone(), operator("Reshape", &["m", "any"], "f", &[])],
+        vec![pool, operator("Reshape", &["m", "three"], "f", &[])],
+    ];
+    let weights =
+        [integers("pixels", &[-1, 2]), integers("any", &[0, -1]), integers("three", &[-1, 3])];
+    for way in ways {
+        compare(&network(&[way, tail("f").to_vec()].concat(), &weights, "out"), &["out"]);
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_features() {
+    let (network, images) = (residual(), pixels(9));
+    let settings = OnnxOptions { runtime: Runtime::Own, ..options(&["answer", "s2"]) };
+    let mut network = open(&network, &settings).unwrap();
+    // One image is shared by all threads; nine are three parts, a thread for each.
+    for count in [1, 9] {
+        let images = &images[..count * SHAPE.len()];
+        let mut features = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| network.features(images, SHAPE, &[0, 1]).unwrap())
+        };
+        let one = features(1);
+        assert_eq!(one[0].rows(), count);
+        assert_eq!(features(3), one);
+        assert_eq!(features(4), one);
+    }
+}
+
+#[test]
+fn what_it_does_not_know_is_left_to_a_runtime() {
+    let settings = |runtime, outputs: &[&str]| OnnxOptions { runtime, ..options(outputs) };
+    let whole = residual();
+    let error = refusal(&whole, &settings(Runtime::Own, &[]));
+    assert!(matches!(error, OnnxError::Refused { runtime: "ivoro", .. }), "{error}");
+    let rten = open(&whole, &settings(Runtime::Automatic, &[])).unwrap();
+    assert_ne!(rten.runtime(), "ivoro");
+    // The mean and what else is needed are known; the rest of the network is not looked at.
+    let own = open(&whole, &settings(Runtime::Own, &["flat"])).unwrap();
+    assert_eq!((own.runtime(), own.layers()), ("ivoro", &[("flat".to_owned(), 24)][..]));
+    assert_eq!(open(TINY, &settings(Runtime::Own, &["flat"])).unwrap().runtime(), "ivoro");
+    let one = |kind: &str, inputs: &[&str], attributes: &[Vec<u8>], weights: &[Vec<u8>]| {
+        network(&[operator(kind, inputs, "out", attributes)], weights, "out")
+    };
+    let refused = |network: &[u8]| {
+        let error = refusal(network, &settings(Runtime::Own, &[]));
+        assert!(matches!(error, OnnxError::Refused { runtime: "ivoro", .. }), "{error}");
+    };
+    let kernel = [weight("k", &[3, 3, 3, 3], 0.0)];
+    let convolve = |attributes: &[Vec<u8>]| one("Conv", &["in", "k"], attributes, &kernel);
+    assert!(open(&convolve(&[]), &settings(Runtime::Own, &[])).is_ok());
+    for attributes in [
+        numbers("dilations", &[2, 2]),
+        numbers("pads", &[1, 1, 0, 0]),
+        numbers("pads", &[1, 1]),
+        numbers("pads", &[9, 9, 9, 9]),
+        numbers("strides", &[1, 2]),
+        numbers("strides", &[0, 0]),
+        numbers("kernel_shape", &[3]),
+        field(5, &[field(1, b"auto_pad"), field(4, b"SAME_UPPER")].concat()),
+    ] {
+        refused(&convolve(&[attributes]));
+    }
+    refused(&one("Conv", &["in", "k"], &[number("group", 3)], &[weight("k", &[3, 1, 3, 3], 0.0)]));
+    refused(&one(
+        "MaxPool",
+        &["in"],
+        &[window(2, 2, 0), vec![number("ceil_mode", 1)]].concat(),
+        &[],
+    ));
+    refused(&one("Flatten", &["in"], &[], &[]));
+    refused(&one("ReduceMean", &["in"], &[numbers("axes", &[1, 2])], &[]));
+    let dropout = |inputs: &[&str]| one("Dropout", inputs, &[], &[]);
+    assert!(open(&dropout(&["in"]), &settings(Runtime::Own, &[])).is_ok());
+    refused(&dropout(&["in", "", "training"]));
+    // A name for two values, which changes what it stands for.
+    let twice = [operator("Relu", &["in"], "x", &[]), operator("Relu", &["x"], "x", &[])];
+    refused(&network(&twice, &[], "x"));
+}
+
+#[test]
+fn the_order_of_axes_of_values_is_heeded() {
+    let relu = network(&[operator("Relu", &["in"], "out", &[])], &[], "out");
+    let sizes = |value_layout| {
+        let settings = OnnxOptions { runtime: Runtime::Automatic, value_layout, ..options(&[]) };
+        open(&relu, &settings).unwrap().layers()[0].1
+    };
+    assert_eq!(sizes(None), SHAPE.channels);
+    assert_eq!(sizes(Some(Layout::ChannelsLast)), SHAPE.width);
+}
+
+#[test]
+fn weights_without_numbers_are_refused() {
+    // Dimensions of which one is 0 say nothing of the others.
+    let empty = |name: &str, shape: &[u64]| {
+        let size = |&size: &u64| {
+            let mut out = vec![1 << 3];
+            let mut rest = size;
+            while rest >= 0x80 {
+                out.push(rest as u8 | 0x80);
+                rest >>= 7;
+            }
+            out.push(rest as u8);
+            out
+        };
+        let dimensions: Vec<u8> = shape.iter().flat_map(size).collect();
+        [dimensions, small(2, 1), field(8, name.as_bytes())].concat()
+    };
+    let convolve = operator("Conv", &["in", "k"], "c", &[]);
+    let normalise = operator("BatchNormalization", &["c", "s", "s2", "s3", "s4"], "out", &[]);
+    let scales = ["s", "s2", "s3", "s4"].map(|name| weight(name, &[4], 1.0));
+    let pool = operator("GlobalAveragePool", &["in"], "m", &[]);
+    let linear =
+        [pool, operator("Flatten", &["m"], "f", &[]), operator("Gemm", &["f", "k"], "out", &[])];
+    let networks = [
+        network(std::slice::from_ref(&convolve), &[empty("k", &[1 << 62, 3, 0, 0])], "c"),
+        network(
+            &[convolve, normalise],
+            &[&[empty("k", &[4, 3, 0, 0])], &scales[..]].concat(),
+            "out",
+        ),
+        network(&linear, &[empty("k", &[0, 1 << 62])], "out"),
+    ];
+    for network in networks {
+        for runtime in [Runtime::Own, Runtime::Automatic] {
+            let settings = OnnxOptions { runtime, ..options(&[]) };
+            assert!(open(&network, &settings).is_err());
+        }
+    }
+}
