@@ -2,7 +2,7 @@
 
 use ivoro_vision::dataset::Shape;
 use ivoro_vision::engine::Backbone;
-use ivoro_vision::engine::onnx::{Layout, OnnxError, OnnxOptions, Runtime};
+use ivoro_vision::engine::onnx::{Layout, OnnxError, OnnxNetwork, OnnxOptions, Runtime};
 
 use super::build::{field, file, node, small, value};
 use super::{TINY, open, options, refusal};
@@ -30,8 +30,8 @@ fn window(size: u8, step: u8, padding: u8) -> Vec<Vec<u8>> {
     vec![numbers("kernel_shape", &[size; 2]), strides, numbers("pads", &[padding; 4])]
 }
 
-/// A weight of any numbers around `middle`.
-fn weight(name: &str, shape: &[u8], middle: f32) -> Vec<u8> {
+/// Any numbers around `middle`.
+fn bytes(name: &str, shape: &[u8], middle: f32) -> Vec<u8> {
     let count = shape.iter().map(|&size| usize::from(size)).product::<usize>();
     let seed = name.bytes().fold(7u32, |seed, byte| seed.wrapping_mul(31) + u32::from(byte));
     let spread = 1.5 / (count as f32 / f32::from(shape[0])).sqrt();
@@ -40,9 +40,18 @@ fn weight(name: &str, shape: &[u8], middle: f32) -> Vec<u8> {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         middle + ((state >> 8) as f32 / (1 << 24) as f32 - 0.5) * spread
     };
-    let bytes: Vec<u8> = (0..count).flat_map(|_| next().to_le_bytes()).collect();
+    (0..count).flat_map(|_| next().to_le_bytes()).collect()
+}
+
+/// A weight of 32-bit floats; `place` holds its bytes or says where they are.
+fn tensor(name: &str, shape: &[u8], place: &[u8]) -> Vec<u8> {
     let dimensions: Vec<u8> = shape.iter().flat_map(|&size| small(1, size)).collect();
-    [dimensions, small(2, 1), field(8, name.as_bytes()), field(9, &bytes)].concat()
+    [&dimensions[..], &small(2, 1), &field(8, name.as_bytes()), place].concat()
+}
+
+/// A weight of any numbers around `middle`.
+fn weight(name: &str, shape: &[u8], middle: f32) -> Vec<u8> {
+    tensor(name, shape, &field(9, &bytes(name, shape, middle)))
 }
 
 /// A residual network with everything in it that the engine knows.
@@ -196,7 +205,7 @@ fn the_ways_to_write_a_mean_are_known() {
         vec![mean(&[axes]), operator("Flatten", &["m"], "f", &[])],
         vec![pool.clone(), operator("Squeeze", &["m", "pixels"], "f", &[])],
         vec![pool.clone(), operator("Reshape", &["m", "any"], "f", &[])],
-        vec![pool, operator("Reshape", &["m", "three"], "f", &[])],
+        vec![pool, operator("Reshape", &["m", "three"], "f", &[number("allowzero", 1)])],
     ];
     let weights =
         [integers("pixels", &[-1, 2]), integers("any", &[0, -1]), integers("three", &[-1, 3])];
@@ -273,6 +282,36 @@ fn what_it_does_not_know_is_left_to_a_runtime() {
     // A name for two values, which changes what it stands for.
     let twice = [operator("Relu", &["in"], "x", &[]), operator("Relu", &["x"], "x", &[])];
     refused(&network(&twice, &[], "x"));
+}
+
+#[test]
+fn weights_may_lie_in_a_file_beside_the_network() {
+    let nodes = [operator("Conv", &["in", "k", "b"], "out", &window(3, 1, 1))];
+    let (kernel, bias) = (bytes("k", &[4, 3, 3, 3], 0.0), bytes("b", &[4], 0.5));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.onnx");
+    std::fs::write(folder.path().join("net.data"), [&[7; 8], &kernel[..], &bias].concat()).unwrap();
+    let outside = |start: usize, length: Option<usize>| {
+        let entry = |key: &str, text: &str| {
+            field(13, &[field(1, key.as_bytes()), field(2, text.as_bytes())].concat())
+        };
+        let length = length.map(|length| entry("length", &length.to_string()));
+        let place = [entry("location", "net.data"), entry("offset", &start.to_string())];
+        [place.concat(), length.unwrap_or_default(), small(14, 1)].concat()
+    };
+    let features = |kernel: &[u8], bias: &[u8]| {
+        let weights = [tensor("k", &[4, 3, 3, 3], kernel), tensor("b", &[4], bias)];
+        std::fs::write(&path, network(&nodes, &weights, "out")).unwrap();
+        let settings = OnnxOptions { runtime: Runtime::Own, ..options(&[]) };
+        let mut network = OnnxNetwork::open(&path, &settings)?;
+        network.features(&pixels(2), SHAPE, &[0])
+    };
+    let inside = features(&field(9, &kernel), &field(9, &bias)).unwrap();
+    let (first, second) = (outside(8, Some(kernel.len())), outside(8 + kernel.len(), None));
+    assert_eq!(features(&first, &second).unwrap(), inside);
+    // beyond the end of the file, and numbers of a list instead of bytes
+    assert!(features(&first, &outside(9 + kernel.len(), Some(16))).is_err());
+    assert_eq!(features(&first, &field(4, &bias)).unwrap(), inside);
 }
 
 #[test]

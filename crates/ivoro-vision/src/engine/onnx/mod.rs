@@ -24,6 +24,7 @@ mod input;
 #[cfg(feature = "onnxruntime")]
 mod library;
 mod native;
+mod operator;
 mod options;
 mod own;
 mod pool;

@@ -2,16 +2,18 @@
 //! pools and linear maps. All others are left to a runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use rayon::prelude::*;
 
 use super::input::Input;
+use super::operator::{Files, Node, floats, integers, is_standard, number, text};
 use super::options::Layout;
 use super::pool::Tensor;
 use super::wire::{Field, Fields};
 use super::{Compute, Source};
 use crate::dataset::Shape;
-use crate::engine::cpu::graph::{Builder, Graph, Stride};
+use crate::engine::cpu::graph::{Builder, Graph};
 
 /// Networks of more operators are left to a runtime.
 const MOST_OPERATORS: usize = 4096;
@@ -19,9 +21,6 @@ const MOST_OPERATORS: usize = 4096;
 const TOGETHER: usize = 4;
 /// Operators mean what they mean here from this set on.
 const FIRST_SET: u64 = 7;
-/// The numbers of the element types `float` and `int64`.
-const FLOAT: u64 = 1;
-const INTEGER: u64 = 7;
 
 /// A network of operations that the engine has.
 pub(super) struct Own {
@@ -34,7 +33,10 @@ impl Own {
     pub(super) fn load(source: &Source, input: &Input) -> Option<Self> {
         let images = if input.fixed_batch { input.batch } else { input.batch.min(TOGETHER) };
         let builder = Builder::new(images, input.shape);
-        let graph = Model::read(&source.file)?.graph(&input.name, builder)?;
+        let read =
+            |(name, path): (&String, &PathBuf)| Some((name.clone(), fs_err::read(path).ok()?));
+        let files = source.external.iter().map(read).collect::<Option<Files>>()?;
+        let graph = Model::read(&source.file)?.graph(&input.name, &files, builder)?;
         Some(Self { graph, shape: input.shape })
     }
 
@@ -82,25 +84,6 @@ impl Compute for Own {
     }
 }
 
-/// An operator as the file has it.
-#[derive(Default)]
-struct Node<'a> {
-    kind: &'a str,
-    domain: &'a str,
-    inputs: Vec<&'a str>,
-    outputs: Vec<&'a str>,
-    attributes: BTreeMap<&'a str, Attribute<'a>>,
-}
-
-#[derive(Default)]
-struct Attribute<'a> {
-    number: Option<i64>,
-    float: Option<f32>,
-    numbers: Vec<i64>,
-    text: &'a [u8],
-    tensor: Option<Field<'a>>,
-}
-
 /// What of a file is needed to compute it.
 struct Model<'a> {
     nodes: Vec<Node<'a>>,
@@ -139,15 +122,17 @@ impl<'a> Model<'a> {
         Some(model)
     }
 
-    fn graph(mut self, input: &'a str, builder: Builder) -> Option<Graph> {
+    fn graph(mut self, input: &'a str, files: &Files, builder: Builder) -> Option<Graph> {
         let nodes = self.needed();
         let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
         let names = nodes.iter().flat_map(|node| &node.inputs).chain(&self.outputs);
         names.for_each(|name| *uses.entry(name).or_default() += 1);
         let Self { weights, outputs, bytes, .. } = self;
+        let bytes = bytes + 4 * files.values().map(Vec::len).sum::<usize>();
         let values = BTreeMap::from([(input, (0, false))]);
         let merged = BTreeSet::new();
-        let mut network = Network { nodes: &nodes, weights, bytes, uses, builder, values, merged };
+        let mut network =
+            Network { nodes: &nodes, weights, files, bytes, uses, builder, values, merged };
         for node in &nodes {
             network.add(node)?;
         }
@@ -171,146 +156,11 @@ impl<'a> Model<'a> {
     }
 }
 
-/// Whether a set of operators is the one everybody has.
-fn is_standard(domain: &str) -> bool {
-    matches!(domain, "" | "ai.onnx")
-}
-
-/// A message's field of a number, the last one if there are several.
-fn part<'a>(message: &Field<'a>, number: u64) -> Option<Field<'a>> {
-    let fields = message.fields().ok()?;
-    fields.filter_map(Result::ok).filter(|field| field.number == number).last()
-}
-
-fn text<'a>(message: &Field<'a>, number: u64) -> Option<&'a str> {
-    part(message, number)?.text().ok()
-}
-
-fn number(message: &Field, at: u64) -> Option<u64> {
-    part(message, at)?.number().ok()
-}
-
-impl<'a> Node<'a> {
-    fn read(field: &Field<'a>) -> Option<Self> {
-        let mut node = Self::default();
-        for part in field.fields().ok()? {
-            let part = part.ok()?;
-            match part.number {
-                1 => node.inputs.push(part.text().ok()?),
-                2 => node.outputs.push(part.text().ok()?),
-                4 => node.kind = part.text().ok()?,
-                5 => drop(node.attributes.insert(text(&part, 1)?, Attribute::read(&part)?)),
-                7 => node.domain = part.text().ok()?,
-                _ => {}
-            }
-        }
-        Some(node)
-    }
-
-    // An attribute without content is 0: some writers leave that out.
-    fn number(&self, name: &str, default: i64) -> i64 {
-        self.attributes.get(name).map_or(default, |attribute| attribute.number.unwrap_or(0))
-    }
-
-    fn float(&self, name: &str, default: f32) -> f32 {
-        self.attributes.get(name).map_or(default, |attribute| attribute.float.unwrap_or(0.0))
-    }
-
-    fn numbers(&self, name: &str) -> &[i64] {
-        self.attributes.get(name).map_or(&[], |attribute| &attribute.numbers)
-    }
-
-    /// Whether there is nothing after so many inputs, and one output.
-    fn has_only(&self, inputs: usize) -> bool {
-        let absent = |names: &[&str]| names.iter().all(|name| name.is_empty());
-        absent(self.inputs.get(inputs..).unwrap_or_default())
-            && absent(self.outputs.get(1..).unwrap_or_default())
-    }
-
-    /// The window that is moved over the image, if it is a square with steps and padding that are
-    /// the same on all sides.
-    fn stride(&self, size: usize) -> Option<Stride> {
-        let same = |name: &str, count: usize, default: usize| {
-            let numbers = self.numbers(name);
-            let Some(&first) = numbers.first() else { return Some(default) };
-            let all = numbers.len() == count && numbers.iter().all(|number| *number == first);
-            all.then(|| usize::try_from(first).ok())?
-        };
-        let padding = self.attributes.get("auto_pad").map_or(&b""[..], |attribute| attribute.text);
-        let plain = matches!(padding, b"" | b"NOTSET")
-            && same("dilations", 2, 1)? == 1
-            && same("kernel_shape", 2, size)? == size;
-        let (step, padding) = (same("strides", 2, 1)?, same("pads", 4, 0)?);
-        plain.then_some(Stride { size, step, padding })
-    }
-}
-
-impl<'a> Attribute<'a> {
-    fn read(field: &Field<'a>) -> Option<Self> {
-        let mut attribute = Self::default();
-        for part in field.fields().ok()? {
-            let part = part.ok()?;
-            match part.number {
-                2 => attribute.float = part.bytes().ok()?.try_into().map(f32::from_le_bytes).ok(),
-                3 => attribute.number = Some(part.number().ok()?.cast_signed()),
-                4 => attribute.text = part.bytes().ok()?,
-                5 => attribute.tensor = Some(part),
-                8 => attribute.numbers.extend(signed(part.numbers().ok()?)),
-                _ => {}
-            }
-        }
-        Some(attribute)
-    }
-}
-
-fn signed(numbers: Vec<u64>) -> impl Iterator<Item = i64> {
-    numbers.into_iter().map(u64::cast_signed)
-}
-
-/// Dimensions and bytes of a weight of element type `kind`; `packed` is the field of its numbers
-/// where they are not bytes.
-fn weight(field: &Field, kind: u64, packed: u64) -> Option<(Vec<usize>, Vec<u8>)> {
-    let (mut shape, mut found, mut bytes) = (Vec::new(), 0, Vec::new());
-    for part in field.fields().ok()? {
-        let part = part.ok()?;
-        match part.number {
-            1 => shape.extend(part.numbers().ok()?.into_iter().map(|size| size as usize)),
-            2 => found = part.number().ok()?,
-            9 => bytes.extend_from_slice(part.bytes().ok()?),
-            // in another file
-            13 | 14 => return None,
-            number if number == packed && kind == FLOAT => {
-                bytes.extend_from_slice(part.bytes().ok()?);
-            }
-            number if number == packed => {
-                let numbers = part.numbers().ok()?.into_iter();
-                bytes.extend(numbers.flat_map(u64::to_le_bytes));
-            }
-            _ => {}
-        }
-    }
-    (found == kind).then_some((shape, bytes))
-}
-
-/// Dimensions and numbers of a weight of 32-bit floats, of which there are some.
-fn floats(field: &Field) -> Option<(Vec<usize>, Vec<f32>)> {
-    let (shape, bytes) = weight(field, FLOAT, 4)?;
-    let (numbers, rest) = bytes.as_chunks::<4>();
-    let count = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
-    let whole = count == Some(numbers.len()) && rest.is_empty() && !numbers.is_empty();
-    whole.then(|| (shape, numbers.iter().copied().map(f32::from_le_bytes).collect()))
-}
-
-/// The numbers of a weight of 64-bit integers.
-fn integers(field: &Field) -> Option<Vec<i64>> {
-    let (_, bytes) = weight(field, INTEGER, 7)?;
-    Some(bytes.as_chunks::<8>().0.iter().copied().map(i64::from_le_bytes).collect())
-}
-
 /// A network that is being put together.
 struct Network<'n, 'a> {
     nodes: &'n [Node<'a>],
     weights: BTreeMap<&'a str, Field<'a>>,
+    files: &'n Files,
     bytes: usize,
     uses: BTreeMap<&'a str, usize>,
     builder: Builder,
@@ -332,11 +182,13 @@ impl<'a> Network<'_, 'a> {
     }
 
     fn floats(&mut self, node: &Node<'a>, at: usize) -> Option<(Vec<usize>, Vec<f32>)> {
-        floats(&self.weight(node, at)?)
+        let (shape, numbers) = floats(&self.weight(node, at)?, self.files)?;
+        self.bytes = self.bytes.checked_sub(4 * numbers.len())?;
+        Some((shape, numbers))
     }
 
     fn integers(&mut self, node: &Node<'a>, at: usize) -> Option<Vec<i64>> {
-        integers(&self.weight(node, at)?)
+        integers(&self.weight(node, at)?, self.files)
     }
 
     /// A weight for each of `count` outputs.
@@ -393,8 +245,9 @@ impl<'a> Network<'_, 'a> {
             ("Reshape", Some((input, _))) => {
                 let shape = self.integers(node, 1)?;
                 let size = i64::try_from(self.builder.shape(input).channels).ok()?;
-                let plain = shape == [0, size] || shape == [0, -1] || shape == [-1, size];
-                let plain = plain && node.number("allowzero", 0) == 0;
+                let same = shape == [0, -1] || shape == [0, size];
+                let same = same && node.number("allowzero", 0) == 0;
+                let plain = same || shape == [-1, size];
                 plain.then(|| self.flat(input))??
             }
             _ => return None,

@@ -1,0 +1,175 @@
+//! The operators of an ONNX file and its weights, for the engine that computes them itself.
+
+use std::collections::BTreeMap;
+
+use super::wire::Field;
+use crate::engine::cpu::graph::Stride;
+
+/// The numbers of the element types `float` and `int64`.
+const FLOAT: u64 = 1;
+const INTEGER: u64 = 7;
+
+/// Files of weights, by the name that the network has for them.
+pub(super) type Files = BTreeMap<String, Vec<u8>>;
+
+/// An operator as the file has it.
+#[derive(Default)]
+pub(super) struct Node<'a> {
+    pub(super) kind: &'a str,
+    pub(super) domain: &'a str,
+    pub(super) inputs: Vec<&'a str>,
+    pub(super) outputs: Vec<&'a str>,
+    pub(super) attributes: BTreeMap<&'a str, Attribute<'a>>,
+}
+
+/// What an operator is told besides its inputs.
+#[derive(Default)]
+pub(super) struct Attribute<'a> {
+    number: Option<i64>,
+    float: Option<f32>,
+    numbers: Vec<i64>,
+    text: &'a [u8],
+    pub(super) tensor: Option<Field<'a>>,
+}
+
+/// Whether a set of operators is the one everybody has.
+pub(super) fn is_standard(domain: &str) -> bool {
+    matches!(domain, "" | "ai.onnx")
+}
+
+/// A message's field of a number, the last one if there are several.
+fn part<'a>(message: &Field<'a>, number: u64) -> Option<Field<'a>> {
+    let fields = message.fields().ok()?;
+    fields.filter_map(Result::ok).filter(|field| field.number == number).last()
+}
+
+pub(super) fn text<'a>(message: &Field<'a>, number: u64) -> Option<&'a str> {
+    part(message, number)?.text().ok()
+}
+
+pub(super) fn number(message: &Field, at: u64) -> Option<u64> {
+    part(message, at)?.number().ok()
+}
+
+impl<'a> Node<'a> {
+    pub(super) fn read(field: &Field<'a>) -> Option<Self> {
+        let mut node = Self::default();
+        for part in field.fields().ok()? {
+            let part = part.ok()?;
+            match part.number {
+                1 => node.inputs.push(part.text().ok()?),
+                2 => node.outputs.push(part.text().ok()?),
+                4 => node.kind = part.text().ok()?,
+                5 => drop(node.attributes.insert(text(&part, 1)?, Attribute::read(&part)?)),
+                7 => node.domain = part.text().ok()?,
+                _ => {}
+            }
+        }
+        Some(node)
+    }
+
+    // An attribute without content is 0: some writers leave that out.
+    pub(super) fn number(&self, name: &str, default: i64) -> i64 {
+        self.attributes.get(name).map_or(default, |attribute| attribute.number.unwrap_or(0))
+    }
+
+    pub(super) fn float(&self, name: &str, default: f32) -> f32 {
+        self.attributes.get(name).map_or(default, |attribute| attribute.float.unwrap_or(0.0))
+    }
+
+    pub(super) fn numbers(&self, name: &str) -> &[i64] {
+        self.attributes.get(name).map_or(&[], |attribute| &attribute.numbers)
+    }
+
+    /// Whether there is nothing after so many inputs, and one output.
+    pub(super) fn has_only(&self, inputs: usize) -> bool {
+        let absent = |names: &[&str]| names.iter().all(|name| name.is_empty());
+        absent(self.inputs.get(inputs..).unwrap_or_default())
+            && absent(self.outputs.get(1..).unwrap_or_default())
+    }
+
+    /// The window that is moved over the image, if it is a square with steps and padding that are
+    /// the same on all sides.
+    pub(super) fn stride(&self, size: usize) -> Option<Stride> {
+        let same = |name: &str, count: usize, default: usize| {
+            let numbers = self.numbers(name);
+            let Some(&first) = numbers.first() else { return Some(default) };
+            let all = numbers.len() == count && numbers.iter().all(|number| *number == first);
+            all.then(|| usize::try_from(first).ok())?
+        };
+        let padding = self.attributes.get("auto_pad").map_or(&b""[..], |attribute| attribute.text);
+        let plain = matches!(padding, b"" | b"NOTSET")
+            && same("dilations", 2, 1)? == 1
+            && same("kernel_shape", 2, size)? == size;
+        let (step, padding) = (same("strides", 2, 1)?, same("pads", 4, 0)?);
+        plain.then_some(Stride { size, step, padding })
+    }
+}
+
+impl<'a> Attribute<'a> {
+    fn read(field: &Field<'a>) -> Option<Self> {
+        let mut attribute = Self::default();
+        for part in field.fields().ok()? {
+            let part = part.ok()?;
+            match part.number {
+                2 => attribute.float = part.bytes().ok()?.try_into().map(f32::from_le_bytes).ok(),
+                3 => attribute.number = Some(part.number().ok()?.cast_signed()),
+                4 => attribute.text = part.bytes().ok()?,
+                5 => attribute.tensor = Some(part),
+                8 => attribute.numbers.extend(signed(part.numbers().ok()?)),
+                _ => {}
+            }
+        }
+        Some(attribute)
+    }
+}
+
+fn signed(numbers: Vec<u64>) -> impl Iterator<Item = i64> {
+    numbers.into_iter().map(u64::cast_signed)
+}
+
+/// Dimensions and bytes of a weight of element type `kind`; `packed` is the field of its numbers
+/// where they are not bytes.
+fn weight(field: &Field, kind: u64, packed: u64, files: &Files) -> Option<(Vec<usize>, Vec<u8>)> {
+    let (mut shape, mut found, mut bytes) = (Vec::new(), 0, Vec::new());
+    let mut outside = BTreeMap::new();
+    for part in field.fields().ok()? {
+        let part = part.ok()?;
+        match part.number {
+            1 => shape.extend(part.numbers().ok()?.into_iter().map(|size| size as usize)),
+            2 => found = part.number().ok()?,
+            9 => bytes.extend_from_slice(part.bytes().ok()?),
+            13 => drop(outside.insert(text(&part, 1)?, text(&part, 2)?)),
+            number if number == packed && kind == FLOAT => {
+                bytes.extend_from_slice(part.bytes().ok()?);
+            }
+            number if number == packed => {
+                let numbers = part.numbers().ok()?.into_iter();
+                bytes.extend(numbers.flat_map(u64::to_le_bytes));
+            }
+            _ => {}
+        }
+    }
+    if let Some(&name) = outside.get("location") {
+        let place = |name| outside.get(name).map(|text| text.parse::<usize>().ok());
+        let start = place("offset").unwrap_or(Some(0))?;
+        let rest = files.get(name)?.get(start..)?;
+        bytes.extend_from_slice(rest.get(..place("length").unwrap_or(Some(rest.len()))?)?);
+    }
+    (found == kind).then_some((shape, bytes))
+}
+
+/// Dimensions and numbers of a weight of 32-bit floats, of which there are some.
+pub(super) fn floats(field: &Field, files: &Files) -> Option<(Vec<usize>, Vec<f32>)> {
+    let (shape, bytes) = weight(field, FLOAT, 4, files)?;
+    let (numbers, rest) = bytes.as_chunks::<4>();
+    let count = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
+    let whole = count == Some(numbers.len()) && rest.is_empty() && !numbers.is_empty();
+    whole.then(|| (shape, numbers.iter().copied().map(f32::from_le_bytes).collect()))
+}
+
+/// The numbers of a weight of 64-bit integers.
+pub(super) fn integers(field: &Field, files: &Files) -> Option<Vec<i64>> {
+    let (_, bytes) = weight(field, INTEGER, 7, files)?;
+    Some(bytes.as_chunks::<8>().0.iter().copied().map(i64::from_le_bytes).collect())
+}
