@@ -75,7 +75,7 @@ impl Compute for OnnxRuntime {
 
     fn run(
         &mut self,
-        inputs: &[(Vec<f32>, [usize; 4])],
+        inputs: Vec<(Vec<f32>, [usize; 4])>,
         wanted: &[usize],
     ) -> Result<Vec<Vec<Tensor>>, String> {
         inputs.iter().map(|(numbers, dimensions)| self.one(numbers, *dimensions, wanted)).collect()

@@ -38,6 +38,7 @@ pub use options::{Layout, OnnxOptions, Runtime};
 
 use self::graph::Graph;
 use self::input::Input;
+use self::operator::Files;
 use self::pool::Tensor;
 use super::Backbone;
 use crate::dataset::Shape;
@@ -83,7 +84,7 @@ trait Compute: Send {
     /// The outputs at the indices wanted, for each of some inputs of these dimensions.
     fn run(
         &mut self,
-        inputs: &[(Vec<f32>, [usize; 4])],
+        inputs: Vec<(Vec<f32>, [usize; 4])>,
         wanted: &[usize],
     ) -> Result<Vec<Vec<Tensor>>, String>;
 }
@@ -99,6 +100,17 @@ struct Source {
     folder: PathBuf,
     /// Files of weights, by the name that the network has for them.
     external: BTreeMap<String, PathBuf>,
+}
+
+impl Source {
+    /// The files of weights, read.
+    fn files(&self) -> Result<Files, String> {
+        let read = |(name, path): (&String, &PathBuf)| {
+            let bytes = fs_err::read(path).map_err(|error| error.to_string())?;
+            Ok((name.clone(), bytes))
+        };
+        self.external.iter().map(read).collect()
+    }
 }
 
 impl OnnxNetwork {
@@ -159,7 +171,7 @@ impl OnnxNetwork {
         };
         let inputs: Vec<_> = parts.iter().map(input).collect();
         let most = parts.iter().map(|part| images(part)).max().unwrap_or(0);
-        let found = self.runtime.run(&inputs, layers).map_err(|reason| {
+        let found = self.runtime.run(inputs, layers).map_err(|reason| {
             let (path, runtime) = (self.path.clone(), self.runtime.name());
             OnnxError::Run { path, runtime, images: most, reason }
         })?;
@@ -272,9 +284,10 @@ fn load(
     if runtime == Runtime::OnnxRuntime {
         return Err(OnnxError::NotBuilt.into());
     }
+    let files = source.files().map_err(|reason| refused(path, "rten", reason))?;
     if runtime != Runtime::Rten
         && [input.layout, value_layout] == [Layout::ChannelsFirst; 2]
-        && let Some(network) = own::Own::load(source, input)
+        && let Some(network) = own::Own::load(source, &files, input)
     {
         return Ok(Box::new(network));
     }
@@ -282,7 +295,7 @@ fn load(
         let reason = "it has operators or an order of axes that this engine lacks".to_owned();
         return Err(refused(path, "ivoro", reason).into());
     }
-    let network = native::Rten::load(source, &input.name);
+    let network = native::Rten::load(source, files, &input.name);
     Ok(Box::new(network.map_err(|reason| refused(path, "rten", reason))?))
 }
 

@@ -1,12 +1,12 @@
 //! Networks computed by rten.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueView};
 
+use super::operator::Files;
 use super::pool::Tensor;
 use super::{Compute, Source};
 
@@ -26,11 +26,11 @@ pub(super) struct Rten {
 
 impl Rten {
     /// Loads the network, or says why not.
-    pub(super) fn load(source: &Source, input: &str) -> Result<Self, String> {
+    pub(super) fn load(source: &Source, files: Files, input: &str) -> Result<Self, String> {
         let mut options = ModelOptions::with_all_ops();
         options.prepack_weights(true);
-        for (name, path) in &source.external {
-            options.external_data(name, read(path)?);
+        for (name, bytes) in files {
+            options.external_data(&name, bytes);
         }
         let model = options.load(source.file.clone()).map_err(|error| error.to_string())?;
         let input = model.node_id(input).map_err(|error| error.to_string())?;
@@ -57,10 +57,6 @@ impl Rten {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs_err::read(path).map_err(|error| error.to_string())
-}
-
 impl Compute for Rten {
     fn name(&self) -> &'static str {
         "rten"
@@ -76,10 +72,10 @@ impl Compute for Rten {
 
     fn run(
         &mut self,
-        inputs: &[(Vec<f32>, [usize; 4])],
+        inputs: Vec<(Vec<f32>, [usize; 4])>,
         wanted: &[usize],
     ) -> Result<Vec<Vec<Tensor>>, String> {
-        if let [input] = inputs {
+        if let [input] = &inputs[..] {
             return Ok(vec![self.one(input, wanted, &self.all)?]);
         }
         let (network, next) = (&*self, AtomicUsize::new(0));

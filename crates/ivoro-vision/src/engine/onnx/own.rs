@@ -2,7 +2,6 @@
 //! pools and linear maps. All others are left to a runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use rayon::prelude::*;
 
@@ -30,24 +29,16 @@ pub(super) struct Own {
 
 impl Own {
     /// The network, if all of its operators are known here. Its images come channel by channel.
-    pub(super) fn load(source: &Source, input: &Input) -> Option<Self> {
+    pub(super) fn load(source: &Source, files: &Files, input: &Input) -> Option<Self> {
         let images = if input.fixed_batch { input.batch } else { input.batch.min(TOGETHER) };
         let builder = Builder::new(images, input.shape);
-        let read =
-            |(name, path): (&String, &PathBuf)| Some((name.clone(), fs_err::read(path).ok()?));
-        let files = source.external.iter().map(read).collect::<Option<Files>>()?;
-        let graph = Model::read(&source.file)?.graph(&input.name, &files, builder)?;
+        let graph = Model::read(&source.file)?.graph(&input.name, files, builder)?;
         Some(Self { graph, shape: input.shape })
     }
 
-    fn one(
-        &self,
-        (numbers, _): &(Vec<f32>, [usize; 4]),
-        wanted: &[usize],
-        shared: bool,
-    ) -> Vec<Tensor> {
+    fn one(&self, numbers: Vec<f32>, wanted: &[usize], shared: bool) -> Vec<Tensor> {
         let images = numbers.len() / self.shape.len();
-        let found = self.graph.run(numbers.clone(), wanted, shared);
+        let found = self.graph.run(numbers, wanted, shared);
         let tensor = |(size, numbers)| Tensor { shape: vec![images, size], numbers };
         found.into_iter().map(tensor).collect()
     }
@@ -72,15 +63,16 @@ impl Compute for Own {
 
     fn run(
         &mut self,
-        inputs: &[(Vec<f32>, [usize; 4])],
+        inputs: Vec<(Vec<f32>, [usize; 4])>,
         wanted: &[usize],
     ) -> Result<Vec<Vec<Tensor>>, String> {
         // Far fewer inputs than threads: all threads work on each.
         if 2 * inputs.len() <= rayon::current_num_threads() {
-            return Ok(inputs.iter().map(|input| self.one(input, wanted, true)).collect());
+            let one = |(numbers, _)| self.one(numbers, wanted, true);
+            return Ok(inputs.into_iter().map(one).collect());
         }
-        let one = |input| self.one(input, wanted, false);
-        Ok(inputs.par_iter().with_max_len(1).map(one).collect())
+        let one = |(numbers, _)| self.one(numbers, wanted, false);
+        Ok(inputs.into_par_iter().with_max_len(1).map(one).collect())
     }
 }
 
