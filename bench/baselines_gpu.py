@@ -1,10 +1,10 @@
 """Milliseconds of a training step of fine-tuning and of PASS in a plain PyTorch loop, on a GPU.
 
-    python bench/baselines_gpu.py [VIEWS]
+    python bench/baselines_gpu.py [VIEWS] [CLASSES]
 
 ResNet-18 on 32x32 images, bf16, channels-last, fused Adam, images already on the GPU. The peer of a
 phase of `ivoro run DATASET --protocol 50+5x10 --variants none --baselines fine-tuning,pass --device
-cuda`, whose seconds are in run.json.
+cuda`, whose seconds are in run.json: CLASSES are those known at the end of the phase.
 """
 import sys
 import time
@@ -15,7 +15,8 @@ import torchvision
 
 views = int(sys.argv[1]) if len(sys.argv) > 1 else 256
 torch.backends.cudnn.benchmark = True
-TEMPERATURE, OLD, CLASSES, DIMS = 0.1, 50, 60, 512
+TEMPERATURE, OLD, DIMS = 0.1, 50, 512
+CLASSES = int(sys.argv[2]) if len(sys.argv) > 2 else 60
 
 
 def network():
@@ -82,6 +83,6 @@ def pass_():
     return step
 
 
-print(f"PyTorch {torch.__version__}, {views} views a step")
+print(f"PyTorch {torch.__version__}, {views} views a step, {CLASSES} classes")
 print(f"fine-tuning: {time_of(fine_tuning()):.2f} ms a step", flush=True)
 print(f"PASS: {time_of(pass_()):.2f} ms a step", flush=True)

@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use crate::failure::{Failure, Outcome};
 
 /// All names.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
     "exponent",
     "scale",
     "shift",
@@ -26,6 +26,7 @@ const NAMES: [&str; 18] = [
     "pairs",
     "rule",
     "gamma",
+    "volume",
     "optimiser",
     "iterations",
     "lift",
@@ -82,6 +83,7 @@ pub(crate) fn options(settings: &Bound<'_, PyDict>) -> Outcome<ModelOptions> {
         pairs: wanted.choice("pairs")?.unwrap_or(fixed.pairs),
         rule: wanted.choice("rule")?.unwrap_or(fixed.rule),
         gamma: wanted.number("gamma")?.unwrap_or(fixed.gamma),
+        volume: wanted.number("volume")?.unwrap_or(fixed.volume),
         optimiser: wanted.choice("optimiser")?.unwrap_or(fixed.optimiser),
         iterations: wanted.whole("iterations")?.unwrap_or(fixed.iterations),
         lift: wanted.whole("lift")?.unwrap_or(fixed.lift),

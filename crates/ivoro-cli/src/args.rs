@@ -1,5 +1,6 @@
 //! The command line, as text that teaches.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -127,6 +128,30 @@ impl RunArguments {
     }
 }
 
+/// What settings are chosen on in place of the base phase.
+#[derive(Clone, Debug)]
+pub(crate) enum Judge {
+    /// Held-out images under a network trained on half of the base classes.
+    Network,
+    /// A features file.
+    File(PathBuf),
+}
+
+impl From<&str> for Judge {
+    fn from(text: &str) -> Self {
+        if text == "network" { Self::Network } else { Self::File(text.into()) }
+    }
+}
+
+impl fmt::Display for Judge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network => f.write_str("a network trained on half of the base classes"),
+            Self::File(path) => write!(f, "{}", path.file_name().unwrap_or_default().display()),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     /// Features file (.features/.safetensors, .npz, .npy, .parquet or .arrow) or a data set of
@@ -160,6 +185,19 @@ pub(crate) struct RunArguments {
     /// with it. Such accuracies are too high. Other methods have no part in it.
     #[arg(long, conflicts_with_all = ["peers", "baselines"])]
     pub(crate) tuned_on_test: bool,
+
+    /// Choose settings on classes that the network was not trained on: a second network is trained
+    /// on half of the base classes, and held-out training images of all of them judge. Features
+    /// need them in a file: --judge=FILE, the classes of the network's training first.
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "network",
+        conflicts_with = "tuned_on_test"
+    )]
+    pub(crate) judge: Option<Judge>,
 
     /// Name of the data set for the record, as CIFAR-100; the report compares by it.
     #[arg(long, value_name = "NAME")]

@@ -41,6 +41,14 @@ pub(crate) struct SettingArguments {
     /// Probes with rotations: one over all sisters, or separate ones.
     #[arg(long, value_name = "HOW", help_heading = "Settings with a fixed default")]
     probe_views: Option<ProbeViews>,
+    /// Q: α, what a class pays for its volume: 1 as for normal distributions, 0 nothing.
+    #[arg(
+        long,
+        value_name = "α",
+        default_value_t = Settings::default().volume,
+        help_heading = "Settings with a fixed default"
+    )]
+    volume: f64,
     /// AC and AI: matched (4 pairs of views) or all (16).
     #[arg(long, default_value = "matched", help_heading = "Settings with a fixed default")]
     pairs: Pairs,
@@ -90,6 +98,7 @@ fn two_numbers(text: &str) -> Result<[f64; 2], String> {
 impl SettingArguments {
     pub(crate) fn options(&self) -> ModelOptions {
         let settings = Settings {
+            volume: self.volume,
             pairs: self.pairs,
             rule: self.rule,
             gamma: self.gamma,

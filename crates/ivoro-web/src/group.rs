@@ -247,6 +247,9 @@ fn label(record: &RunRecord, method: &MethodRecord) -> String {
             relevant.iter().map(|(name, value)| format!("{name} {value}")).collect();
         label = format!("{label} ({})", set.join(", "));
     }
+    if record.judge.is_some() && method.kind == Kind::Variant {
+        label.push_str(" · judged");
+    }
     if record.tuned_on_test { format!("{label} (tuned on test)") } else { label }
 }
 

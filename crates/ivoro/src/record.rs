@@ -26,6 +26,9 @@ pub struct RunRecord {
     /// Whether test samples chose settings, as some papers did; never so by default.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tuned_on_test: bool,
+    /// What settings were chosen on, where that was not the base phase itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<String>,
     /// Where training and test samples came from.
     pub split: String,
     /// The protocol, as text.

@@ -69,7 +69,9 @@ pub struct Tuner {
     memory: Mutex<HashMap<String, (Settings, Option<Choice>)>>,
     probes: Arc<Probes>,
     /// Judges in place of the base phase's own held-out samples.
-    tests: Option<Rehearsal>,
+    judge: Option<Rehearsal>,
+    /// Whether each setting is chosen with the variant itself, not with the simplest.
+    whole: bool,
 }
 
 /// A setting to choose: its candidates as changes of the settings.
@@ -90,7 +92,14 @@ impl Tuner {
     /// samples. Each setting is chosen with the variant itself and all samples, so that a choice
     /// costs a whole run for each candidate.
     pub fn on_test(stream: &Stream) -> Self {
-        Self { tests: Some(Rehearsal::of_tests(stream)), ..Self::default() }
+        Self { whole: true, ..Self::judged_by(stream) }
+    }
+
+    /// Chooses by the accuracy on the test samples of another stream than the one that is to be
+    /// learned, after its last phase: where a network was trained on the base classes' samples,
+    /// these look better than those of any later class, and the base phase judges badly.
+    pub fn judged_by(stream: &Stream) -> Self {
+        Self { judge: Some(Rehearsal::of_tests(stream)), ..Self::default() }
     }
 
     /// All settings of a variant: given ones as they are, the others chosen by rehearsal, or the
@@ -106,14 +115,14 @@ impl Tuner {
         given.apply(&mut settings);
         settings.check()?;
         let mut choices = Vec::new();
-        let Some(judge) = self.tests.as_ref().or(rehearsal) else {
+        let Some(judge) = self.judge.as_ref().or(rehearsal) else {
             return Ok(Tuned { settings, choices });
         };
         for plan in PLAN {
             let Some(mut step) = plan(variant, &settings, given) else { continue };
             let lift = settings.lift;
             let mut most_lift = lift.min(LIFT);
-            if self.tests.is_some() {
+            if self.whole {
                 (step.variant, most_lift) = (variant, lift);
             }
             let (chosen, choice) = self.choose(&step, judge, most_lift)?;
@@ -233,7 +242,7 @@ fn ridge(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
         return None;
     }
     let simple = Variant { divide: false, residual: false, ..variant };
-    let values = [1.0, 0.3, 3.0, 0.1, 10.0, 0.03];
+    let values = [1.0, 0.3, 3.0, 0.1, 10.0, 0.03, 0.01];
     Some(step("ridge", simple, settings, &values, |v| v.to_string(), |s, v| s.ridge = v))
 }
 
@@ -244,7 +253,7 @@ fn own(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
         return None;
     }
     let simple = Variant { views: Views::Single, ..variant };
-    let ridges = given.ridge.map_or(vec![0.1, 0.03, 0.3, 1.0], |ridge| vec![ridge]);
+    let ridges = given.ridge.map_or(vec![0.1, 0.03, 0.3, 1.0, 0.01], |ridge| vec![ridge]);
     let priors = given.prior.map_or(vec![500.0, 1000.0, 250.0, 2000.0], |prior| vec![prior]);
     let pairs: Vec<(f64, f64)> =
         ridges.iter().flat_map(|&ridge| priors.iter().map(move |&prior| (ridge, prior))).collect();

@@ -58,6 +58,9 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         How D picks among phases.
     gamma : float, default=1.0
         γ of L, not 0.
+    volume : float, default=0.4
+        α of Q, what a class pays for its volume: 1 as for normal
+        distributions, 0 nothing.
     optimiser : {"lbfgs", "adam"}, default="lbfgs"
         How probes are fitted.
     iterations : int, default=100
@@ -133,6 +136,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         pairs: str = "matched",
         rule: str = "tournament",
         gamma: float = 1.0,
+        volume: float = 0.4,
         optimiser: str = "lbfgs",
         iterations: int = 100,
         lift: int = 10_000,
@@ -154,6 +158,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         self.pairs = pairs
         self.rule = rule
         self.gamma = gamma
+        self.volume = volume
         self.optimiser = optimiser
         self.iterations = iterations
         self.lift = lift

@@ -102,6 +102,7 @@ impl Job<'_> {
         record.data_set.clone_from(&arguments.data_set);
         record.network.clone_from(&arguments.network_name);
         record.tuned_on_test = arguments.tuned_on_test;
+        record.judge = arguments.judge.as_ref().map(ToString::to_string);
         let mut ledger = Ledger::open(record, path);
         let mut result = heads.map_or(Ok(()), |heads| heads.go_through(arguments, &mut ledger));
         if let (Ok(()), Some(trained)) = (&result, &trained) {
@@ -119,6 +120,8 @@ struct Heads {
     stream: Stream,
     methods: Vec<Method>,
     provenance: Provenance,
+    /// What settings are chosen on, where that is not the base phase itself.
+    judge: Option<Stream>,
 }
 
 impl Heads {
@@ -133,7 +136,8 @@ impl Heads {
         let methods = suitable(methods.to_vec(), &found.split)?;
         let stream = Stream::new(&found.split, protocol.clone(), order)?;
         let provenance = Provenance { features: found.name, split: found.origin };
-        Ok(Self { stream, methods, provenance })
+        let judge = source.judge(arguments, protocol, order)?;
+        Ok(Self { stream, methods, provenance, judge })
     }
 
     fn outline(&self, arguments: &RunArguments, order: &ClassOrder) -> RunRecord {
@@ -146,6 +150,8 @@ impl Heads {
         let mut options = arguments.settings.options();
         if arguments.tuned_on_test {
             options.tuner = Arc::new(Tuner::on_test(&self.stream));
+        } else if let Some(judge) = &self.judge {
+            options.tuner = Arc::new(Tuner::judged_by(judge));
         }
         let phases = self.stream.protocol().sizes().len();
         let bar = progress::bar(self.methods.len() * phases);
@@ -274,11 +280,15 @@ fn report(arguments: &RunArguments, records: &[RunRecord]) -> Result<(), Failure
     if let Some(record) = records.first() {
         let orders: Vec<&str> = records.iter().map(|record| record.order.as_str()).collect();
         output::print(&format!(
-            "{}  protocol {}  order {}  one test image is one query{}\n\n{}",
+            "{}  protocol {}  order {}  one test image is one query{}{}\n\n{}",
             record.features,
             record.protocol,
             orders.join(", "),
             if record.tuned_on_test { "\nSETTINGS CHOSEN ON THE TEST SAMPLES" } else { "" },
+            record
+                .judge
+                .as_ref()
+                .map_or(String::new(), |judge| format!("\nsettings chosen with {judge}")),
             output::table(records)
         ))?;
     }

@@ -5,20 +5,22 @@ use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
 use ivoro::input::{self, ReadOptions, SplitOrigin};
-use ivoro::{ClassOrder, Protocol, Split};
+use ivoro::{ClassOrder, Protocol, Split, Stream};
 use ivoro_vision::dataset::{Dataset, Fit};
 use ivoro_vision::extract::Extraction;
 use ivoro_vision::network::{Precision, Weights, fingerprint};
 use ivoro_vision::train::Plan;
 
 use super::{extract, train};
-use crate::args::RunArguments;
+use crate::args::{Judge, RunArguments};
 use crate::failure::Failure;
 use crate::image_args::{BackboneArguments, PipelineArguments, views};
 use crate::progress;
 
 /// The small real set that comes with the program.
 const EMBEDDED: &[u8] = include_bytes!("../../data/cifar100-small.features");
+/// Share of the base classes' training images that judge settings.
+const JUDGING: f64 = 0.2;
 const EMBEDDED_NAME: &str = "cifar100-small.features (embedded)";
 
 /// What a run is given.
@@ -78,10 +80,44 @@ impl Source {
             Self::Images { dataset, identity } => (dataset, identity),
         };
         let base = base(dataset, protocol, order)?;
-        let path = Pipeline::new(&arguments.pipeline, dataset, identity)?.features(base)?;
+        let pipeline = Pipeline::new(&arguments.pipeline, dataset, identity)?;
+        let path = pipeline.features(pipeline.network(base)?)?;
         let mut found = read(arguments, &path)?;
         found.name.clone_from(&dataset.name);
         Ok(found)
+    }
+
+    /// What settings are chosen on, if that is not the base phase itself.
+    pub(super) fn judge(
+        &self,
+        arguments: &RunArguments,
+        protocol: &Protocol,
+        order: &ClassOrder,
+    ) -> Result<Option<Stream>, Failure> {
+        let path = match (&arguments.judge, self) {
+            (None, _) => return Ok(None),
+            (Some(Judge::File(path)), _) => path.clone(),
+            (Some(Judge::Network), Self::Images { dataset, .. }) => {
+                let base = base(dataset, protocol, order)?;
+                let taught = Protocol::default_for(base.len())?.sizes()[0];
+                eprintln!(
+                    "choosing settings with a network of {taught} of {} base classes",
+                    base.len()
+                );
+                let images = dataset.rehearsal(&base, JUDGING, arguments.settings.seed);
+                let identity = images.identity()?;
+                let pipeline = Pipeline::new(&arguments.pipeline, &images, &identity)?;
+                pipeline.features(pipeline.weights((0..taught as u32).collect())?)?
+            }
+            (Some(Judge::Network), Self::Features(_)) => {
+                let text = "--judge trains a network and needs a data set of images; features of \
+                            such a network can be named: --judge=FILE";
+                return Err(Failure::Usage(text.to_owned()));
+            }
+        };
+        let split = read(arguments, &path)?.split;
+        let protocol = Protocol::default_for(split.train.classes().len())?;
+        Ok(Some(Stream::new(&split, protocol, &ClassOrder::Identity)?))
     }
 
     /// The images, with a network trained on the base classes.
@@ -97,10 +133,7 @@ impl Source {
             return Err(Failure::Usage(text.to_owned()));
         };
         let pipeline = Pipeline::new(&arguments.pipeline, dataset, identity)?;
-        let path = match &arguments.pipeline.backbone {
-            Some(path) => path.clone(),
-            None => pipeline.weights(base(dataset, protocol, order)?)?,
-        };
+        let path = pipeline.network(base(dataset, protocol, order)?)?;
         let weights = Weights::read(&path)?;
         let fit = arguments.pipeline.images.fit(&dataset.train, Some(weights.image()))?;
         let fingerprint = fingerprint(&fs_err::read(&path)?);
@@ -181,12 +214,16 @@ impl<'a> Pipeline<'a> {
         Ok(Self { arguments, dataset, identity, cache })
     }
 
-    /// The features file, computed unless it is there.
-    fn features(&self, base: Vec<u32>) -> Result<PathBuf, Failure> {
-        let weights = match &self.arguments.backbone {
-            Some(path) => path.clone(),
-            None => self.weights(base)?,
-        };
+    /// The network that was named, or one trained on the base classes.
+    fn network(&self, base: Vec<u32>) -> Result<PathBuf, Failure> {
+        match &self.arguments.backbone {
+            Some(path) => Ok(path.clone()),
+            None => self.weights(base),
+        }
+    }
+
+    /// The features file of a network, computed unless it is there.
+    fn features(&self, weights: PathBuf) -> Result<PathBuf, Failure> {
         let backbone = BackboneArguments {
             backbone: Some(weights),
             device: self.arguments.device.clone(),

@@ -77,6 +77,31 @@ fn from_pictures_to_the_table_and_again_from_the_cache() {
 }
 
 #[test]
+fn a_second_network_judges_settings_on_classes_it_has_not_seen() {
+    let place = Place::new();
+    place.pictures();
+    let run = "run pictures --network small --epochs 1 --batch 2 --protocol 3,1 --order identity \
+               --cache kept --variants iVoro-N --out runs";
+    let judged = format!("{run} --judge");
+    let first = place.ivoro(&judged);
+    // 8 images of each base class are for training, and 6 of them teach the second network
+    assert!(first.err.contains("with a network of 2 of 3 base classes"), "{}", first.err);
+    assert!(first.err.contains("training on 12 images"), "{}", first.err);
+    assert!(first.good().contains("settings chosen with a network trained on half"));
+    let text = std::fs::read_to_string(place.path("runs/run.json")).unwrap();
+    let record: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(record["judge"], "a network trained on half of the base classes");
+    assert_eq!(record["methods"][0]["choices"][0]["setting"], "lambda");
+    let kept: Vec<_> = std::fs::read_dir(place.path("kept")).unwrap().flatten().collect();
+    let ending = |name: &str| kept.iter().filter(|e| e.path().extension().unwrap() == name).count();
+    assert_eq!((ending("safetensors"), ending("features")), (2, 2));
+    // a run without it does not take over what was chosen so
+    assert!(!place.ivoro(run).err.contains("finished methods"));
+    let said = place.ivoro("run --judge --variants iVoro").bad(2);
+    assert!(said.contains("--judge=FILE"), "{said}");
+}
+
+#[test]
 fn a_model_is_taught_and_asked_with_pictures() {
     let place = Place::new();
     place.pictures();

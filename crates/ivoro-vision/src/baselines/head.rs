@@ -12,7 +12,9 @@ use crate::network::Weights;
 use crate::train::Recipe;
 
 /// Products up to which one core is done before others would have woken: beside a GPU they sleep.
-const ALONE: usize = 1 << 26;
+const ALONE: usize = 1 << 22;
+/// Cores that are woken at most: few are worth their waking.
+const WOKEN: usize = 4;
 
 /// A row an output: its weights, then its bias.
 #[derive(Clone, Debug, Default)]
@@ -114,7 +116,8 @@ impl Head {
 
     /// Who multiplies points with the weights.
     fn cores(&self, points: &Matrix) -> Par {
-        if points.as_slice().len() * self.len() <= ALONE { Par::Seq } else { Par::rayon(0) }
+        let few = points.as_slice().len() * self.len() <= ALONE;
+        if few { Par::Seq } else { Par::rayon(WOKEN.min(rayon::current_num_threads())) }
     }
 
     /// The weights without the biases, a row an output.

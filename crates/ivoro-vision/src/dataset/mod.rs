@@ -18,6 +18,7 @@ mod tiny;
 
 use std::path::{Path, PathBuf};
 
+use ivoro::random::permutation;
 pub use listing::collect_images;
 pub use picture::{Fit, How, Shape, decode};
 pub use split::{Broken, Images, Split};
@@ -69,6 +70,32 @@ impl Dataset {
         let found = if path.is_dir() { open_folder(path, options) } else { open_file(path) }?;
         let looked_for = looked_for.to_owned();
         found.ok_or_else(|| Error::UnknownLayout { path: path.to_owned(), looked_for })
+    }
+
+    /// The training images of some classes alone, `share` of each class as the test part: a data
+    /// set to choose settings on. Classes stand in the order given, images are drawn by the seed.
+    pub fn rehearsal(&self, classes: &[u32], share: f64, seed: u64) -> Self {
+        let mut parts = [(Vec::new(), Vec::new()), (Vec::new(), Vec::new())];
+        let order = permutation(seed, self.train.len());
+        for (place, &class) in classes.iter().enumerate() {
+            let of_class = |&&row: &&usize| self.train.labels()[row] == class;
+            let rows: Vec<usize> = order.iter().filter(of_class).copied().collect();
+            let held = (rows.len() as f64 * share).round() as usize;
+            for (at, row) in rows.into_iter().enumerate() {
+                let (rows, labels) = &mut parts[usize::from(at < held)];
+                rows.push(row);
+                labels.push(place as u32);
+            }
+        }
+        let [train, test] = parts.map(|(rows, labels)| self.train.select(&rows, labels));
+        Self {
+            name: self.name.clone(),
+            layout: format!("{} of its classes, training images alone", classes.len()),
+            classes: classes.iter().map(|&class| self.classes[class as usize].clone()).collect(),
+            train,
+            test,
+            left_out: Vec::new(),
+        }
     }
 
     /// A name for exactly these images and labels, 64 hexadecimal digits.

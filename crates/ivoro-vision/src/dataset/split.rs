@@ -72,6 +72,22 @@ impl Split {
         Self { labels, source: Source::Files { root: root.to_owned(), paths } }
     }
 
+    /// Some of the images, with other labels.
+    pub(super) fn select(&self, rows: &[usize], labels: Vec<u32>) -> Self {
+        let source = match &self.source {
+            Source::Memory { origin, shape, pixels } => {
+                let image = |row: usize| &pixels[row * shape.len()..(row + 1) * shape.len()];
+                let pixels = rows.iter().flat_map(|&row| image(row)).copied().collect();
+                Source::Memory { origin: origin.clone(), shape: *shape, pixels }
+            }
+            Source::Files { root, paths } => {
+                let paths = rows.iter().map(|&row| paths[row].clone()).collect();
+                Source::Files { root: root.clone(), paths }
+            }
+        };
+        Self { labels, source }
+    }
+
     /// The number of images.
     pub fn len(&self) -> usize {
         self.labels.len()

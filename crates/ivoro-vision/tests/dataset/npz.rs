@@ -108,3 +108,32 @@ fn an_archive_without_images_says_what_was_looked_for() {
     let error = refusal(&folder.path().join("b.npz"));
     assert!(error.contains("b.npz") && error.contains("not a readable zip archive"), "{error}");
 }
+
+#[test]
+fn a_rehearsal_divides_the_training_images_of_some_classes() {
+    let folder = tempfile::tempdir().unwrap();
+    let labels: Vec<u8> = (0..15).map(|image| image % 3).collect();
+    let bytes = npz(&[
+        ("train_images", member(1, &(0..15).collect::<Vec<_>>())),
+        ("train_labels", npy("|u1", "(15, 1)", &labels)),
+        ("test_images", member(1, &[20])),
+        ("test_labels", npy("|u1", "(1, 1)", &[0])),
+    ]);
+    write(folder.path(), "three.npz", &bytes);
+    let set = open(&folder.path().join("three.npz"));
+    let part = set.rehearsal(&[2, 0], 0.2, 7);
+    assert_eq!(part.classes, ["2", "0"]);
+    assert_eq!(part.train.labels(), [0, 0, 0, 0, 1, 1, 1, 1]);
+    assert_eq!(part.test.labels(), [0, 1]);
+    // every training image of both classes is in one part, and none of another
+    let pixels = [part.train.pixels().unwrap(), part.test.pixels().unwrap()].concat();
+    let mut found: Vec<&[u8]> = pixels.chunks(15).collect();
+    let all: Vec<usize> = (0..15).filter(|image| image % 3 != 1).collect();
+    let expected = interleaved(&all, 3, 5, 1);
+    let mut expected: Vec<&[u8]> = expected.chunks(15).collect();
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    assert_eq!(part.identity().unwrap(), set.rehearsal(&[2, 0], 0.2, 7).identity().unwrap());
+    assert_ne!(part.identity().unwrap(), set.rehearsal(&[2, 0], 0.2, 8).identity().unwrap());
+}

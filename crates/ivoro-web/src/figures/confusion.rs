@@ -47,6 +47,9 @@ pub(crate) fn matrix(group: &Group<'_>) -> Option<Shown> {
     let title = format!("{}: confusion of {} after the last phase", group.title(), row.label);
     let mut canvas = Canvas::default();
     let used = canvas.title(&title);
+    let note =
+        format!("down: true class, in order of arrival (n = {} test images)", group.tested());
+    let used = canvas.note(used, &note);
     let top = legend(&mut canvas, used);
     let named = shares.cells == classes && classes <= MOST_NAMES;
     let names: Vec<String> =

@@ -28,6 +28,7 @@ fn picture(embedding: &Embedding, phase: usize) -> Option<Shown> {
     let title = format!("{}: t-SNE of {}, phase {phase}", embedding.data_set, embedding.method);
     let mut canvas = Canvas::default();
     let mut used = canvas.title(&title);
+    used = canvas.note(used, &format!("axes without unit, n = {} samples", embedding.points.len()));
     let known = embedding.phases.len().min(phase + 1);
     let colours = phase_colours(known);
     used = legend(

@@ -72,6 +72,8 @@ fn picture(scene: &Scene, at: usize, phase: &ScenePhase, shown: Rectangle) -> Op
     let title = format!("{}: {}, phase {at}", scene.data_set, scene.method);
     let mut canvas = Canvas::default();
     let mut used = canvas.title(&title);
+    let note = format!("both features of the network, n = {} samples", phase.samples.len());
+    used = canvas.note(used, &note);
     let sisters = phase.sites.iter().any(|site| site.sister > 0);
     if sisters {
         used = crate::plot::scatter::legend(&mut canvas, used, &turns());

@@ -75,10 +75,10 @@ pub(crate) fn base_size(groups: &[&Group<'_>]) -> Option<Shown> {
     }
     let largest = same.iter().max_by_key(|group| base(group))?;
     let mut series: Vec<Series> = Vec::new();
-    for row in crate::figures::featured(largest)
-        .into_iter()
-        .chain(largest.rows.iter().filter(|row| row.kind != Kind::Variant && row.exemplar_free))
-    {
+    let peers = largest.rows.iter().filter(|row| row.kind != Kind::Variant && row.exemplar_free);
+    // what is best elsewhere need not be best with the most base classes
+    let best = same.iter().filter_map(|group| largest.row(&group.best_variant()?.label));
+    for row in crate::figures::featured(largest).into_iter().chain(best).chain(peers) {
         let point =
             |group: &&&Group<'_>| Some((base(group) as f64, group.row(&row.label)?.last()?.mean));
         let mut points: Vec<(f64, f64)> = same.iter().filter_map(point).collect();
@@ -133,7 +133,9 @@ pub(crate) fn layers(group: &Group<'_>) -> Option<Shown> {
         }
         for (kind, row) in three.into_iter().enumerate() {
             let Some(last) = row.and_then(Row::last) else { continue };
-            dots.push(Dot { at: (names.len() as f64, last.mean), name: None, kind });
+            // beside each other, because two of them are often equal
+            let aside = 0.12 * (kind as f64 - 1.0);
+            dots.push(Dot { at: (names.len() as f64 + aside, last.mean), name: None, kind });
         }
         names.push(variant.to_string().replace("iVoro-", ""));
     }

@@ -22,6 +22,7 @@ fn record(run: usize, found: &Found<RunRecord>) -> Markup {
     html! {
         h3 id={"run-" (run + 1)} { "Run " (run + 1) ": " (name(&found.file)) }
         @if record.tuned_on_test { p.stamp { "Settings chosen on test samples" } }
+        @if let Some(judge) = &record.judge { p { "Settings chosen with " (name(judge)) "." } }
         p {
             @if let Some(data_set) = &record.data_set { (name(data_set)) ", " }
             @if let Some(network) = &record.network { "network " (name(network)) ", " }

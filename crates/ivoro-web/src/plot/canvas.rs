@@ -312,6 +312,15 @@ impl Canvas {
         6.0 + 17.0 * lines.len() as f64
     }
 
+    /// A line below the title, as what is measured and of how many; gives the height used.
+    pub(crate) fn note(&mut self, used: f64, note: &str) -> f64 {
+        let lines = text::wrapped(note, SIZE, WIDTH - 8.0);
+        for (at, line) in lines.iter().enumerate() {
+            self.text((4.0, used + 13.0 + 15.0 * at as f64), Anchor::Start, line);
+        }
+        used + 3.0 + 15.0 * lines.len() as f64
+    }
+
     pub(crate) fn finish(self, name: &str, title: &str, height: f64) -> Figure {
         let (name, title) = (slug(name), text::clean(title));
         Figure { name, title, height: height.ceil(), body: self.body }

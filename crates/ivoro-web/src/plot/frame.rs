@@ -100,10 +100,15 @@ impl Frame {
         below + 8.0 + 15.0 * lines.len() as f64
     }
 
-    /// Names under the axis; those that would touch the one before are left out.
+    /// Names under the axis; those that would touch the one before or the last are left out.
     fn draw_names(&self, canvas: &mut Canvas) -> f64 {
         let mut free = f64::NEG_INFINITY;
-        for (value, name) in self.x.scale.ticks() {
+        let ticks = self.x.scale.ticks();
+        // the last one always has its name, so one before it may have to do without
+        let begin =
+            |(value, name): &(f64, String)| self.at(*value, 0.0).0 - width(name, SIZE) / 2.0;
+        let last = ticks.last().map_or(f64::INFINITY, begin);
+        for (place, (value, name)) in ticks.iter().enumerate() {
             let (x, _) = self.at(*value, 0.0);
             canvas.line(
                 (x, self.bottom),
@@ -111,7 +116,8 @@ impl Frame {
                 Pen::new("currentColor", 1.0).faint(0.6),
             );
             let half = width(name, SIZE) / 2.0;
-            if x - half < free {
+            let before_last = place + 1 < ticks.len();
+            if x - half < free || (before_last && x + half + 4.0 > last) {
                 continue;
             }
             canvas.text((x, self.bottom + 17.0), Anchor::Middle, name);

@@ -51,7 +51,7 @@ impl Chart<'_> {
         let mut canvas = Canvas::default();
         let used = canvas.title(self.title);
         let shown: Vec<&Series> = self.series.iter().filter(|s| !s.points.is_empty()).collect();
-        let names: Vec<String> = shown.iter().map(|s| fitted(&s.name, SIZE, 132.0)).collect();
+        let names: Vec<String> = shown.iter().map(|s| fitted(&s.name, SIZE, 152.0)).collect();
         let widest = names.iter().map(|name| width(name, SIZE)).fold(0.0, f64::max);
         let height = HEIGHT.max(LINE * shown.len() as f64);
         let frame = Frame::new(used, height, widest + 26.0, self.x, self.y);

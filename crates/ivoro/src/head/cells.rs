@@ -44,6 +44,14 @@ impl Metric {
         }
     }
 
+    /// The part of a distance that does not depend on the query.
+    fn volume(&self, class: usize) -> f32 {
+        match self {
+            Self::Plain(_) | Self::Whitened { .. } => 0.0,
+            Self::Own(quadrics) => quadrics.volume(class),
+        }
+    }
+
     /// Distances to every centre. Without `absolute`, whitened distances are short of a number
     /// that is the same for all classes: ranks and probabilities do not need it.
     fn distances(&self, queries: &Matrix, absolute: bool) -> Result<Matrix> {
@@ -97,6 +105,13 @@ impl Cells {
         let views = 0..self.views;
         let pairs = views.flat_map(|query| (0..self.views).map(move |centre| (query, centre)));
         pairs.filter(|(query, centre)| all || query == centre).collect()
+    }
+
+    /// What of a class's distance, all pairs added, does not depend on the query. Under Q there is
+    /// one layer, so that no power is taken of it.
+    pub(crate) fn volume(&self, class: usize) -> f64 {
+        let of = |(_, centre): (usize, usize)| self.cross[centre * self.layers].volume(class);
+        self.pairs().into_iter().map(|pair| f64::from(of(pair))).sum()
     }
 
     /// Distances of every pair; `probed` are the points in the probe's space.

@@ -114,6 +114,9 @@ pub struct Settings {
     /// Q: κ, for how many samples of a class the pooled covariance counts.
     #[serde(default = "Settings::usual_prior")]
     pub prior: f64,
+    /// Q: α, what a class pays for its volume; models of before it was there pay nothing.
+    #[serde(default)]
+    pub volume: f64,
     /// L: weight of the last layer and of the third block.
     pub layer_weights: [f64; 2],
     /// L: exponent γ of the influence function.
@@ -148,6 +151,8 @@ impl Default for Settings {
             transform: Transform { lambda: 0.7, scale: 10.0, shift: 0.0 },
             ridge: 1.0,
             prior: Self::usual_prior(),
+            // chosen on base-phase images of CIFAR-100, see docs/reproduce.md
+            volume: 0.4,
             layer_weights: [1.0, 1.0],
             gamma: 1.0,
             weight_decay: 1e-4,
@@ -175,6 +180,7 @@ impl Settings {
         Transform::new(self.transform.lambda, self.transform.scale, self.transform.shift)?;
         non_negative("ridge", self.ridge)?;
         non_negative("prior", self.prior)?;
+        non_negative("volume", self.volume)?;
         non_negative("weight-decay", self.weight_decay)?;
         non_negative("beta", self.beta)?;
         for weight in self.layer_weights {

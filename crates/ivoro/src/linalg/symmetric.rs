@@ -217,6 +217,16 @@ pub struct Factor {
 }
 
 impl Factor {
+    /// ln det of the matrix that was factored.
+    pub fn log_determinant(&self) -> f64 {
+        let of_tile = |(index, tile): (usize, &Vec<f64>)| -> f64 {
+            let first = index * TILE;
+            let rows = rows_of(first, tile.len());
+            (0..rows).map(|row| tile[row * (first + rows) + first + row].ln()).sum()
+        };
+        2.0 * self.tiles.iter().enumerate().map(of_tile).sum::<f64>()
+    }
+
     /// Each row z becomes `L⁻¹ z`: squared distances between rows are then Mahalanobis distances.
     pub fn whiten(&self, rows: &Matrix) -> Matrix {
         self.apply(rows, |side| self.forward(side))
@@ -329,6 +339,26 @@ mod tests {
         let length: f32 = white.row(1).iter().map(|v| v * v).sum();
         let expected: f32 = x.row(1).iter().zip(solved.row(1)).map(|(a, b)| a * b).sum();
         assert!((length - expected).abs() < 1e-4 * expected.abs().max(1.0));
+    }
+
+    #[test]
+    fn the_determinant_is_that_of_elimination() {
+        for dim in [1, 5, TILE, 2 * TILE + 7] {
+            let matrix = gram(dim);
+            let mut rows: Vec<Vec<f64>> =
+                (0..dim).map(|row| (0..dim).map(|col| matrix.get(row, col)).collect()).collect();
+            let mut expected = 0.0;
+            for at in 0..dim {
+                let pivot = rows[at].clone();
+                expected += pivot[at].ln();
+                for row in rows.iter_mut().skip(at + 1) {
+                    let share = row[at] / pivot[at];
+                    row.iter_mut().zip(&pivot).for_each(|(value, pivot)| *value -= share * pivot);
+                }
+            }
+            let found = matrix.factor("test matrix", 0.5).unwrap().log_determinant();
+            assert!((found - expected).abs() < 1e-9 * expected.abs().max(1.0), "{dim}");
+        }
     }
 
     #[test]
