@@ -44,17 +44,29 @@ pub struct Outcome {
     pub evaluations: usize,
 }
 
-/// A function to minimise, asked in the order of a descent: enter, then face a direction, look at
-/// some lengths along it and step to one of them.
+/// A function to minimise, asked in the order of a descent: enter, then leap along a direction and
+/// land there, or look at other lengths along it and step to one of them.
 pub(crate) trait Landscape {
     /// The slope after a step must be within this range, in parts of the slope before it.
     const SLOPES: RangeInclusive<f64>;
+    /// The same for a leap: it has cost its gradient already, so a worse one will do.
+    const LEAPS: RangeInclusive<f64>;
 
     /// The loss at a point; writes the gradient.
     fn enter(&mut self, x: &[f32], gradient: &mut [f32]) -> f64;
 
-    /// Prepares to look from a point along a direction.
-    fn face(&mut self, x: &[f32], direction: &[f64]);
+    /// Faces a direction from a point; writes the gradient at so many lengths of it and returns
+    /// loss and slope there.
+    fn leap(
+        &mut self,
+        x: &[f32],
+        direction: &[f64],
+        length: f64,
+        gradient: &mut [f32],
+    ) -> (f64, f64);
+
+    /// Stays where the leap went.
+    fn land(&mut self, length: f64);
 
     /// Loss and slope at so many lengths of the direction.
     fn look(&mut self, length: f64) -> (f64, f64);
@@ -74,16 +86,28 @@ struct Plain<F> {
 
 impl<F: FnMut(&[f32], &mut [f32]) -> f64> Landscape for Plain<F> {
     const SLOPES: RangeInclusive<f64> = f64::NEG_INFINITY..=0.9;
+    const LEAPS: RangeInclusive<f64> = Self::SLOPES;
 
     fn enter(&mut self, x: &[f32], gradient: &mut [f32]) -> f64 {
         self.seen.1.resize(x.len(), 0.0);
         (self.evaluate)(x, gradient)
     }
 
-    fn face(&mut self, x: &[f32], direction: &[f64]) {
+    fn leap(
+        &mut self,
+        x: &[f32],
+        direction: &[f64],
+        length: f64,
+        gradient: &mut [f32],
+    ) -> (f64, f64) {
         self.from = x.to_vec();
         self.direction = direction.to_vec();
+        let seen = self.look(length);
+        gradient.copy_from_slice(&self.seen.1);
+        seen
     }
+
+    fn land(&mut self, _: f64) {}
 
     fn look(&mut self, length: f64) -> (f64, f64) {
         let x = moved(&self.from, &self.direction, length);
@@ -142,12 +166,17 @@ pub(crate) fn descend(
         let direction = direction(&steps, &at.gradient);
         // nothing is known of the scale before the first step
         let first = if steps.is_empty() { 1.0 / norm(&at.gradient).max(1.0) } else { 1.0 };
-        landscape.face(&at.x, &direction);
-        let found = search(landscape, &at, &direction, first, &mut evaluations);
+        let mut gradient = vec![0.0; at.x.len()];
+        let leapt = landscape.leap(&at.x, &direction, first, &mut gradient);
+        let slope = dot(&at.gradient, &direction);
+        let found = search(landscape, (at.loss, slope), (first, leapt), &mut evaluations);
         let Some((length, loss)) = found else { break };
         let x = moved(&at.x, &direction, length);
-        let mut gradient = vec![0.0; x.len()];
-        landscape.step(length, &x, &mut gradient);
+        if length.to_bits() == first.to_bits() {
+            landscape.land(length);
+        } else {
+            landscape.step(length, &x, &mut gradient);
+        }
         let next = Point { x, gradient, loss };
         remember(&mut steps, &at, &next);
         at = next;
@@ -157,26 +186,28 @@ pub(crate) fn descend(
 }
 
 /// A length at which the Wolfe conditions hold, or failing that the last one tried that decreases
-/// enough, and the loss there.
+/// enough, and the loss there. What a leap has seen at the first length is known.
 fn search<L: Landscape>(
     landscape: &mut L,
-    from: &Point,
-    direction: &[f64],
-    first: f64,
+    (before, slope): (f64, f64),
+    (first, mut seen): (f64, (f64, f64)),
     evaluations: &mut usize,
 ) -> Option<(f64, f64)> {
-    let slope = dot(&from.gradient, direction);
     let mut low = (0.0, slope);
     let mut high: Option<(f64, f64)> = None;
     let (mut length, mut best) = (first, None);
-    for _ in 0..TRIALS {
-        let (loss, new_slope) = landscape.look(length);
+    for trial in 0..TRIALS {
+        if trial > 0 {
+            seen = landscape.look(length);
+        }
         *evaluations += 1;
+        let (loss, new_slope) = seen;
         let ratio = new_slope / slope;
         let mut beyond = None;
-        if decreases(from.loss, loss, length * slope, ratio) {
+        if decreases(before, loss, length * slope, ratio) {
             best = Some((length, loss));
-            if L::SLOPES.contains(&ratio) {
+            let wanted = if trial == 0 { L::LEAPS } else { L::SLOPES };
+            if wanted.contains(&ratio) {
                 break;
             }
             if ratio > 0.0 {

@@ -21,7 +21,6 @@ use crate::linalg::{THIN, add_thin_sums, thin_products};
 use crate::matrix::Matrix;
 use crate::random;
 use crate::softmax::{add_row_sums, residues};
-use crate::vectors::add;
 
 mod line;
 
@@ -127,19 +126,23 @@ impl<'a> Objective<'a> {
         rows: &[f32],
         labels: &[u32],
     ) -> f64 {
-        let mut logits = vec![0f32; labels.len() * self.classes];
-        self.pass(weight, gradient, (rows, labels), (&mut logits, None))
+        let sizes = (self.classes, self.points.cols());
+        let groups = 0..labels.len().div_ceil(Blocks::of(labels.len()).group);
+        let sources = groups.into_par_iter().map(|_| {
+            move |_: usize, rows: &[f32], logits: &mut [f32]| products(weight, rows, sizes, logits)
+        });
+        self.pass(weight, gradient, (rows, labels), sources)
     }
 
-    /// Value at W and its gradient in one pass over the rows. The logits W_k·z are written, or
-    /// moved to where they are at W by so much of a `shift`. They stand block by block, in each
-    /// one row a class.
-    fn pass(
+    /// Value at W and its gradient in one pass over the rows. The logits W_k·z of each group's
+    /// blocks, one row a class, come from its source: it is told how many logits were before, and
+    /// the rows.
+    fn pass<S: FnMut(usize, &[f32], &mut [f32])>(
         &self,
         weight: &[f32],
         gradient: &mut [f32],
         (rows, labels): (&[f32], &[u32]),
-        (logits, shift): (&mut [f32], Option<(f32, &[f32])>),
+        sources: impl IndexedParallelIterator<Item = S>,
     ) -> f64 {
         let (dim, classes) = (self.points.cols(), self.classes);
         let tied: Vec<f32> =
@@ -148,12 +151,9 @@ impl<'a> Objective<'a> {
         let partial: Vec<Partial> = rows
             .par_chunks(blocks.group * dim)
             .zip(labels.par_chunks(blocks.group))
-            .zip(logits.par_chunks_mut(blocks.group * classes))
-            .enumerate()
-            .map(|(group, ((rows, labels), logits))| {
-                let first = group * blocks.group * classes;
-                let shift = shift.map(|(length, all)| (length, &all[first..first + logits.len()]));
-                self.partial(weight, &tied, (rows, labels), (logits, shift), blocks.rows)
+            .zip(sources)
+            .map(|((rows, labels), source)| {
+                self.partial(&tied, (rows, labels), source, blocks.rows)
             })
             .collect();
         gradient.fill(0.0);
@@ -193,10 +193,9 @@ impl<'a> Objective<'a> {
     /// Cross-entropy and Σ (p − y) zᵀ of some rows, block by block while they are in the cache.
     fn partial(
         &self,
-        weight: &[f32],
         tied: &[f32],
         (rows, labels): (&[f32], &[u32]),
-        (logits, shift): (&mut [f32], Option<(f32, &[f32])>),
+        mut source: impl FnMut(usize, &[f32], &mut [f32]),
         block: usize,
     ) -> Partial {
         let (dim, classes) = (self.points.cols(), self.classes);
@@ -204,34 +203,24 @@ impl<'a> Objective<'a> {
             Partial { loss: 0.0, gradient: vec![0.0; classes * dim], residues: vec![0.0; classes] };
         let mut values = vec![0f32; block * classes];
         let blocks = rows.chunks(block * dim).zip(labels.chunks(block));
-        for (at, ((rows, labels), logits)) in
-            blocks.zip(logits.chunks_mut(block * classes)).enumerate()
-        {
+        for (at, (rows, labels)) in blocks.enumerate() {
             let count = labels.len();
-            match shift {
-                Some((length, shift)) => add(logits, &shift[at * block * classes..], length),
-                None => products(weight, rows, (classes, count, dim), logits),
-            }
             let values = &mut values[..count * classes];
-            values.copy_from_slice(logits);
+            source(at * block * classes, rows, values);
             part.loss += residues(values, Some(tied), count, |sample| labels[sample] as usize);
             add_row_sums(values, count, &mut part.residues);
-            add_sums(values, rows, (classes, count, dim), &mut part.gradient);
+            add_sums(values, rows, (classes, dim), &mut part.gradient);
         }
         part
     }
 }
 
 /// W_k·z of a block of rows, one row a class.
-fn products(
-    weight: &[f32],
-    rows: &[f32],
-    (classes, count, dim): (usize, usize, usize),
-    out: &mut [f32],
-) {
+fn products(weight: &[f32], rows: &[f32], (classes, dim): (usize, usize), out: &mut [f32]) {
     if classes <= THIN {
         return thin_products(weight, rows, dim, out);
     }
+    let count = rows.len() / dim;
     let weight = MatRef::from_row_major_slice(weight, classes, dim);
     let points = MatRef::from_row_major_slice(rows, count, dim);
     let target = MatMut::from_row_major_slice_mut(out, classes, count);
@@ -239,15 +228,11 @@ fn products(
 }
 
 /// Adds Σ (p − y) zᵀ of a block of rows.
-fn add_sums(
-    residues: &[f32],
-    rows: &[f32],
-    (classes, count, dim): (usize, usize, usize),
-    out: &mut [f32],
-) {
+fn add_sums(residues: &[f32], rows: &[f32], (classes, dim): (usize, usize), out: &mut [f32]) {
     if classes <= THIN {
         return add_thin_sums(residues, rows, dim, out);
     }
+    let count = rows.len() / dim;
     let residues = MatRef::from_row_major_slice(residues, classes, count);
     let points = MatRef::from_row_major_slice(rows, count, dim);
     let target = MatMut::from_row_major_slice_mut(out, classes, dim);
@@ -284,7 +269,7 @@ pub fn fit(objective: &Objective<'_>, options: FitOptions) -> Result<Fitted> {
             let start = objective.start.clone();
             // On a thread of the pool: from another one every pass would begin and end with waking.
             let outcome = rayon::scope(|_| {
-                lbfgs::descend(&mut Lines::of(objective), start, options.iterations, 1e-5)
+                lbfgs::descend(&mut Lines::of(objective), start, options.iterations, 5e-6)
             });
             (outcome.x, outcome.loss, outcome.iterations)
         }

@@ -74,6 +74,7 @@ impl Dataset {
 
     /// The training images of some classes alone, `share` of each class as the test part: a data
     /// set to choose settings on. Classes stand in the order given, images are drawn by the seed.
+    #[must_use]
     pub fn rehearsal(&self, classes: &[u32], share: f64, seed: u64) -> Self {
         let mut parts = [(Vec::new(), Vec::new()), (Vec::new(), Vec::new())];
         let order = permutation(seed, self.train.len());

@@ -7,7 +7,7 @@ use crate::figures::scene::View;
 use crate::figures::{Shown, evenly};
 use crate::plot::canvas::{Canvas, Pen};
 use crate::plot::palette;
-use crate::plot::scatter::legend;
+use crate::plot::scatter::dots_legend;
 use crate::plot::text::number;
 
 /// Phases that have a picture of their own.
@@ -31,7 +31,7 @@ fn picture(embedding: &Embedding, phase: usize) -> Option<Shown> {
     used = canvas.note(used, &format!("axes without unit, n = {} samples", embedding.points.len()));
     let known = embedding.phases.len().min(phase + 1);
     let colours = phase_colours(known);
-    used = legend(
+    used = dots_legend(
         &mut canvas,
         used,
         &colours.iter().map(|(n, c)| (n.clone(), *c)).collect::<Vec<_>>(),

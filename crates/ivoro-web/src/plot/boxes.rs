@@ -53,7 +53,8 @@ impl Chart<'_> {
                 &drawn.colour,
                 1.0,
             );
-            let pen = Pen::new("currentColor", if half < 3.0 { 0.8 } else { 2.0 });
+            let colour = palette::against(&drawn.colour);
+            let pen = Pen::new(colour, if half < 3.0 { 0.8 } else { 2.0 });
             canvas.line((middle.0 - half, middle.1), (middle.0 + half, middle.1), pen);
         }
         canvas.finish(self.name, self.title, bottom)

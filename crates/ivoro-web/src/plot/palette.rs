@@ -53,6 +53,15 @@ pub(crate) fn ramp(share: f64) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
+/// Black or white, whichever is seen better on a colour `#rrggbb`.
+pub(crate) fn against(colour: &str) -> &'static str {
+    let part = |at: usize| colour.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+    let parts = [1, 3, 5].map(|at| f64::from(part(at).unwrap_or(255)));
+    let bright: f64 =
+        parts.iter().zip([0.299, 0.587, 0.114]).map(|(part, share)| part * share).sum();
+    if bright < 110.0 { "#ffffff" } else { "#000000" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,5 +78,11 @@ mod tests {
     fn lines_differ_in_colour_or_dash() {
         let looks: std::collections::HashSet<_> = (0..28).map(|at| (line(at), dash(at))).collect();
         assert_eq!(looks.len(), 28);
+    }
+
+    #[test]
+    fn a_line_on_a_colour_can_be_seen() {
+        assert_eq!([ramp(0.0), ramp(1.0)].map(|colour| against(&colour)), ["#ffffff", "#000000"]);
+        assert_eq!(against("currentColor"), "#000000");
     }
 }

@@ -62,7 +62,9 @@ impl Chart<'_> {
         let frame = Frame::new(used, HEIGHT, 16.0, self.x, self.y);
         let bottom = frame.draw(&mut canvas);
         if let Some([(a, b), (c, d)]) = self.line {
-            canvas.line(frame.at(a, b), frame.at(c, d), Pen::new("currentColor", 1.5).faint(0.5));
+            let ends = [frame.at(a, b), frame.at(c, d)];
+            let [from, to] = between(ends, frame.top(), frame.bottom());
+            canvas.line(from, to, Pen::new("currentColor", 1.5).faint(0.5));
         }
         let finite = |dot: &&Dot| dot.at.0.is_finite() && dot.at.1.is_finite();
         let dots: Vec<&Dot> = self.dots.iter().filter(finite).collect();
@@ -133,8 +135,31 @@ pub(crate) fn mark(canvas: &mut Canvas, (x, y): (f64, f64), kind: usize, colour:
     }
 }
 
-/// The kinds in a line or more; gives the height used.
+/// The part of a line that lies between two heights.
+fn between(ends: [(f64, f64); 2], top: f64, bottom: f64) -> [(f64, f64); 2] {
+    let [(a, b), (c, d)] = ends;
+    ends.map(|(x, y)| {
+        let wanted = y.clamp(top, bottom);
+        if wanted == y { (x, y) } else { (a + (c - a) * (wanted - b) / (d - b), wanted) }
+    })
+}
+
+/// The kinds in a line or more, each with its mark; gives the height used.
 pub(crate) fn legend(canvas: &mut Canvas, top: f64, kinds: &[(String, &'static str)]) -> f64 {
+    legend_with(canvas, top, kinds, mark)
+}
+
+/// The same where all kinds are dots.
+pub(crate) fn dots_legend(canvas: &mut Canvas, top: f64, kinds: &[(String, &'static str)]) -> f64 {
+    legend_with(canvas, top, kinds, |canvas, at, _, colour| mark(canvas, at, 0, colour))
+}
+
+fn legend_with(
+    canvas: &mut Canvas,
+    top: f64,
+    kinds: &[(String, &'static str)],
+    draw: impl Fn(&mut Canvas, (f64, f64), usize, &str),
+) -> f64 {
     let (mut x, mut y) = (10.0, top + 11.0);
     if kinds.len() < 2 {
         return top;
@@ -145,7 +170,7 @@ pub(crate) fn legend(canvas: &mut Canvas, top: f64, kinds: &[(String, &'static s
         if x + long > WIDTH && x > 10.0 {
             (x, y) = (10.0, y + 17.0);
         }
-        mark(canvas, (x, y), at, colour);
+        draw(canvas, (x, y), at, colour);
         canvas.text((x + 9.0, y + 4.0), Anchor::Start, &name);
         x += long;
     }

@@ -3,9 +3,9 @@ use std::ops::RangeInclusive;
 use rayon::prelude::*;
 
 use super::{Blocks, Objective, Penalty, products};
-use crate::lbfgs::Landscape;
+use crate::lbfgs::{Landscape, moved};
 use crate::softmax::{add_row_sums, residues};
-use crate::vectors::{dot, vectorised};
+use crate::vectors::{add, dot, vectorised};
 
 /// Steps after which logits are computed from the samples again: until then they are moved, and
 /// every move rounds.
@@ -25,6 +25,8 @@ pub(super) struct Lines<'a> {
     /// The same sums for what the penalty measures.
     moved: [f64; 3],
     steps: usize,
+    /// The direction faced.
+    turned: Vec<f32>,
 }
 
 impl<'a> Lines<'a> {
@@ -32,7 +34,8 @@ impl<'a> Lines<'a> {
         let samples = objective.labels.len();
         let logits = vec![0.0; samples * objective.classes];
         let (blocks, shift) = (Blocks::of(samples), logits.clone());
-        Self { objective, blocks, logits, shift, squares: Vec::new(), moved: [0.0; 3], steps: 0 }
+        let (squares, turned) = (Vec::new(), Vec::new());
+        Self { objective, blocks, logits, shift, squares, moved: [0.0; 3], steps: 0, turned }
     }
 
     /// Cross-entropy and slope of one group of samples at a length.
@@ -58,6 +61,25 @@ impl<'a> Lines<'a> {
     }
 }
 
+impl Lines<'_> {
+    /// Prepares to look from a point along a direction.
+    fn turn(&mut self, x: &[f32], direction: &[f64]) {
+        let objective = self.objective;
+        let dim = objective.points.cols();
+        self.turned = direction.iter().map(|&value| value as f32).collect();
+        let squares = |w: &[f32], d: &[f32]| [dot(w, w), dot(w, d), dot(d, d)];
+        let rows = x.chunks_exact(dim).zip(self.turned.chunks_exact(dim));
+        self.squares = rows.map(|(w, d)| squares(w, d)).collect();
+        self.moved = match objective.penalty {
+            Penalty::Decay(_) => squares(x, &self.turned),
+            Penalty::Residual(_) => {
+                let moved: Vec<f32> = x.iter().zip(&objective.start).map(|(w, s)| w - s).collect();
+                squares(&moved, &self.turned)
+            }
+        };
+    }
+}
+
 /// Logits so many lengths ahead.
 fn ahead(logits: &[f32], shift: &[f32], length: f32, out: &mut [f32]) {
     vectorised(
@@ -74,35 +96,50 @@ fn ahead(logits: &[f32], shift: &[f32], length: f32, out: &mut [f32]) {
 impl Landscape for Lines<'_> {
     const SLOPES: RangeInclusive<f64> = -0.2..=0.2;
 
+    // Such a step is a little worse than the best and saves a pass over the samples.
+    const LEAPS: RangeInclusive<f64> = -0.9..=0.9;
+
     fn enter(&mut self, x: &[f32], gradient: &mut [f32]) -> f64 {
+        let sizes = (self.objective.classes, self.objective.points.cols());
+        let groups = self.logits.par_chunks_mut(self.blocks.group * sizes.0);
+        let sources = groups.map(|logits| {
+            move |at: usize, rows: &[f32], out: &mut [f32]| {
+                products(x, rows, sizes, out);
+                logits[at..at + out.len()].copy_from_slice(out);
+            }
+        });
         let samples = (self.objective.points.as_slice(), self.objective.labels);
-        self.objective.pass(x, gradient, samples, (&mut self.logits, None))
+        self.objective.pass(x, gradient, samples, sources)
     }
 
-    fn face(&mut self, x: &[f32], direction: &[f64]) {
+    fn leap(
+        &mut self,
+        x: &[f32],
+        direction: &[f64],
+        length: f64,
+        gradient: &mut [f32],
+    ) -> (f64, f64) {
+        self.turn(x, direction);
         let objective = self.objective;
-        let (dim, classes, block) = (objective.points.cols(), objective.classes, self.blocks.rows);
-        let turned: Vec<f32> = direction.iter().map(|&value| value as f32).collect();
-        let group = self.blocks.group;
-        self.shift
-            .par_chunks_mut(group * classes)
-            .zip(objective.points.as_slice().par_chunks(group * dim))
-            .for_each(|(shift, rows)| {
-                for (shift, rows) in shift.chunks_mut(block * classes).zip(rows.chunks(block * dim))
-                {
-                    products(&turned, rows, (classes, rows.len() / dim, dim), shift);
+        let sizes = (objective.classes, objective.points.cols());
+        let (group, turned) = (self.blocks.group * sizes.0, &self.turned);
+        let fresh = self.steps > 0 && self.steps.is_multiple_of(FRESH);
+        let groups = self.logits.par_chunks_mut(group).zip(self.shift.par_chunks_mut(group));
+        let sources = groups.map(|(logits, shift)| {
+            move |at: usize, rows: &[f32], out: &mut [f32]| {
+                let place = at..at + out.len();
+                let (logits, shift) = (&mut logits[place.clone()], &mut shift[place]);
+                if fresh {
+                    products(x, rows, sizes, logits);
                 }
-            });
-        let squares = |w: &[f32], d: &[f32]| [dot(w, w), dot(w, d), dot(d, d)];
-        let rows = x.chunks_exact(dim).zip(turned.chunks_exact(dim));
-        self.squares = rows.map(|(w, d)| squares(w, d)).collect();
-        self.moved = match objective.penalty {
-            Penalty::Decay(_) => squares(x, &turned),
-            Penalty::Residual(_) => {
-                let moved: Vec<f32> = x.iter().zip(&objective.start).map(|(w, s)| w - s).collect();
-                squares(&moved, &turned)
+                products(turned, rows, sizes, shift);
+                ahead(logits, shift, length as f32, out);
             }
-        };
+        });
+        let samples = (objective.points.as_slice(), objective.labels);
+        let there = moved(x, direction, length);
+        let loss = objective.pass(&there, gradient, samples, sources);
+        (loss, dot(gradient, direction))
     }
 
     fn look(&mut self, length: f64) -> (f64, f64) {
@@ -127,10 +164,20 @@ impl Landscape for Lines<'_> {
     }
 
     fn step(&mut self, length: f64, x: &[f32], gradient: &mut [f32]) {
-        self.steps += 1;
-        let shift = (!self.steps.is_multiple_of(FRESH)).then_some((length as f32, &self.shift[..]));
+        self.land(length);
+        let groups = self.logits.par_chunks(self.blocks.group * self.objective.classes);
+        let sources = groups.map(|logits| {
+            move |at: usize, _: &[f32], out: &mut [f32]| {
+                out.copy_from_slice(&logits[at..at + out.len()]);
+            }
+        });
         let samples = (self.objective.points.as_slice(), self.objective.labels);
-        self.objective.pass(x, gradient, samples, (&mut self.logits, shift));
+        self.objective.pass(x, gradient, samples, sources);
+    }
+
+    fn land(&mut self, length: f64) {
+        self.steps += 1;
+        add(&mut self.logits, &self.shift, length as f32);
     }
 }
 
@@ -138,7 +185,6 @@ impl Landscape for Lines<'_> {
 mod tests {
     use super::super::tests::problem;
     use super::*;
-    use crate::lbfgs::moved;
 
     #[test]
     fn a_look_along_a_line_and_a_step_agree_with_the_objective() {
@@ -156,8 +202,10 @@ mod tests {
                 let direction: Vec<f64> = (0..at.len())
                     .map(|entry| ((entry * 31 + step * 17) % 29) as f64 / 29.0 - 0.5)
                     .collect();
-                lines.face(&at, &direction);
-                lines.look(0.9);
+                let (leapt, tilted) = lines.leap(&at, &direction, 0.9, &mut gradient);
+                let (looked, slope) = lines.look(0.9);
+                assert!((leapt - looked).abs() < 1e-4 * looked, "{leapt} {looked}");
+                assert!((tilted - slope).abs() < 1e-4, "{tilted} {slope}");
                 let (loss, slope) = lines.look(0.3);
                 at = moved(&at, &direction, 0.3);
                 lines.step(0.3, &at, &mut gradient);

@@ -123,7 +123,7 @@ fn quadratic(z: &[f64], m: &[f64], sigma: &[Vec<f64>]) -> f64 {
 #[test]
 fn q_measures_each_class_in_its_own_covariance() {
     let (train, queries) = (train(), queries());
-    let settings = Settings { ridge: 0.2, prior: 5.0, ..small() };
+    let settings = Settings { ridge: 0.2, prior: 5.0, volume: 0.0, ..small() };
     let head = learned(variant("iVoro-Q"), &settings, &phases(&train));
     let wide = |row: &[f32]| row.iter().copied().map(f64::from).collect::<Vec<_>>();
     let points = train.block(0, View::UPRIGHT).unwrap();
