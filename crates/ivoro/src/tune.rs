@@ -242,7 +242,7 @@ fn ridge(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
         return None;
     }
     let simple = Variant { divide: false, residual: false, ..variant };
-    let values = [1.0, 0.3, 3.0, 0.1, 10.0, 0.03, 0.01];
+    let values = [1.0, 0.3, 3.0, 0.1, 10.0, 0.03];
     Some(step("ridge", simple, settings, &values, |v| v.to_string(), |s, v| s.ridge = v))
 }
 
@@ -253,7 +253,7 @@ fn own(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
         return None;
     }
     let simple = Variant { views: Views::Single, ..variant };
-    let ridges = given.ridge.map_or(vec![0.1, 0.03, 0.3, 1.0, 0.01], |ridge| vec![ridge]);
+    let ridges = given.ridge.map_or(vec![0.1, 0.03, 0.3, 1.0], |ridge| vec![ridge]);
     let priors = given.prior.map_or(vec![500.0, 1000.0, 250.0, 2000.0], |prior| vec![prior]);
     let pairs: Vec<(f64, f64)> =
         ridges.iter().flat_map(|&ridge| priors.iter().map(move |&prior| (ridge, prior))).collect();
