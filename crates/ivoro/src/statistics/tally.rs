@@ -12,18 +12,23 @@ use super::grid::Grid;
 use super::sums::Sums;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::vectors::vectorised;
+use crate::vectors::{fetch_ahead, vectorised};
 
 /// Rows put into the order of their classes at a time: few, so that they lie close together, but
 /// some of each class.
 const BLOCK: std::ops::RangeInclusive<usize> = 1024..=16_384;
-const BLOCK_PER_CLASS: usize = 8;
+const BLOCK_PER_CLASS: usize = 32;
 /// Most rows of one task: 2⁴⁰ units each, an `i64` holds their sum.
 const TASK: usize = 1 << 22;
-/// Columns handled at a time: 2⁴² units each, an `i64` holds the sum of their squares.
+/// Columns summed at a time: 2⁴² units each, an `i64` holds the sum of their squares.
 const COLUMNS: usize = 1 << 18;
 /// Rows of a class added at a time: their sum is read and written once.
 const TOGETHER: usize = 4;
+/// Columns between two looks ahead: the rows of a class do not lie one after the other, so the
+/// processor can't know which come next.
+const STRIDE: usize = 64;
+/// Values in a cache line.
+const LINE: usize = 16;
 
 /// Sums per class of one block: row `i` belongs to class `labels[i]` of `classes`.
 pub fn sums_by_class(
@@ -118,12 +123,13 @@ impl Tally {
             if mine.is_empty() {
                 continue;
             }
+            let next = &self.order[first..];
             self.counts[class] += mine.len() as i64;
             let sums = &mut self.sums[class];
             sums.sums.resize(self.dim, 0);
             let (squares, largest) = vectorised(
                 #[inline(always)]
-                || add_class(&mut sums.sums, rows, mine, self.rounding),
+                || add_class(&mut sums.sums, rows, (mine, next), self.rounding),
             );
             if largest > self.limit.to_bits() {
                 let beyond = |value: &&f32| value.is_nan() || value.abs() > self.limit;
@@ -161,21 +167,29 @@ impl Tally {
     }
 }
 
-/// Adds the bits of some rows, rounded, to the sums of their class. Returns Σ of squares on the
-/// coarse grid and the largest magnitude's bits, which those of infinity and NaN exceed.
+/// Adds the bits of some rows, rounded, to the sums of their class; others come next. Returns Σ of
+/// squares on the coarse grid and the largest magnitude's bits, which those of infinity and NaN
+/// exceed.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
-fn add_class(sums: &mut [i64], rows: &[f32], mine: &[u32], rounding: Rounding) -> (i128, u32) {
+fn add_class(
+    sums: &mut [i64],
+    rows: &[f32],
+    (mine, next): (&[u32], &[u32]),
+    rounding: Rounding,
+) -> (i128, u32) {
     let (dim, mut squares, mut largest) = (sums.len(), 0, 0);
     let row = |at: u32| &rows[at as usize * dim..(at as usize + 1) * dim];
     let (groups, rest) = mine.as_chunks::<TOGETHER>();
+    let mut ahead = mine.iter().chain(next).skip(TOGETHER).copied();
     for &group in groups {
-        let (part, most) = add_rows(sums, group.map(row), rounding);
+        let soon = std::array::from_fn(|_| ahead.next().map(row));
+        let (part, most) = add_rows(sums, group.map(row), soon, rounding);
         squares += part;
         largest = most.max(largest);
     }
     for &at in rest {
-        let (part, most) = add_rows(sums, [row(at)], rounding);
+        let (part, most) = add_rows(sums, [row(at)], [ahead.next().map(row)], rounding);
         squares += part;
         largest = most.max(largest);
     }
@@ -189,26 +203,48 @@ fn add_class(sums: &mut [i64], rows: &[f32], mine: &[u32], rounding: Rounding) -
 fn add_rows<const N: usize>(
     sums: &mut [i64],
     rows: [&[f32]; N],
+    soon: [Option<&[f32]>; N],
     rounding: Rounding,
 ) -> (i128, u32) {
-    let (mut total, mut largest) = (0, 0);
-    for (part, sums) in sums.chunks_mut(COLUMNS).enumerate() {
-        let rows = rows.map(|row| &row[part * COLUMNS..][..sums.len()]);
-        let mut squares = 0i64;
-        for column in 0..sums.len() {
-            let mut sum = sums[column];
-            for row in rows {
-                let value = row[column];
-                let wide = f64::from(value);
-                sum = sum.wrapping_add((wide + rounding.fine).to_bits() as i64);
-                // the lower half of the constant's bits is zero: what is there is the whole number
-                let coarse = i64::from((wide + rounding.coarse).to_bits() as i32);
-                squares = squares.wrapping_add(coarse.wrapping_mul(coarse));
-                largest = largest.max(value.abs().to_bits());
-            }
-            sums[column] = sum;
+    let (mut total, mut squares, mut largest) = (0, 0i64, 0);
+    let (whole, tail) = sums.as_chunks_mut::<STRIDE>();
+    for (part, sums) in whole.iter_mut().enumerate() {
+        for row in soon.into_iter().flatten() {
+            row.as_chunks::<STRIDE>().0[part].iter().step_by(LINE).for_each(fetch_ahead);
         }
-        total += i128::from(squares);
+        // as many columns as there are sums, and both numbers known to the compiler
+        let rows = rows.map(|row| row.as_chunks::<STRIDE>().0[part].as_slice());
+        let (more, most) = add_columns(sums, rows, rounding);
+        (squares, largest) = (squares.wrapping_add(more), most.max(largest));
+        if (part + 1).is_multiple_of(COLUMNS / STRIDE) {
+            total += i128::from(std::mem::take(&mut squares));
+        }
     }
-    (total, largest)
+    let rows = rows.map(|row| row.as_chunks::<STRIDE>().1);
+    let (more, most) = add_columns(tail, rows, rounding);
+    (total + i128::from(squares.wrapping_add(more)), most.max(largest))
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
+fn add_columns<const N: usize>(
+    sums: &mut [i64],
+    rows: [&[f32]; N],
+    rounding: Rounding,
+) -> (i64, u32) {
+    let (mut squares, mut largest) = (0i64, 0);
+    for column in 0..sums.len() {
+        let mut sum = sums[column];
+        for row in rows {
+            let value = row[column];
+            let wide = f64::from(value);
+            sum = sum.wrapping_add((wide + rounding.fine).to_bits() as i64);
+            // the lower half of the constant's bits is zero: what is there is the whole number
+            let coarse = i64::from((wide + rounding.coarse).to_bits() as i32);
+            squares = squares.wrapping_add(coarse.wrapping_mul(coarse));
+            largest = largest.max(value.abs().to_bits());
+        }
+        sums[column] = sum;
+    }
+    (squares, largest)
 }
