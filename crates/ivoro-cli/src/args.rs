@@ -1,6 +1,5 @@
 //! The command line, as text that teaches.
 
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -140,15 +139,6 @@ pub(crate) enum Judge {
 impl From<&str> for Judge {
     fn from(text: &str) -> Self {
         if text == "network" { Self::Network } else { Self::File(text.into()) }
-    }
-}
-
-impl fmt::Display for Judge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Network => f.write_str("a network trained on half of the base classes"),
-            Self::File(path) => write!(f, "{}", path.file_name().unwrap_or_default().display()),
-        }
     }
 }
 

@@ -31,6 +31,11 @@ enum MethodKind {
 }
 
 impl Method {
+    /// Whether it is a variant, whose settings are chosen; peers have theirs.
+    pub fn is_variant(&self) -> bool {
+        matches!(self.kind, MethodKind::Variant { .. })
+    }
+
     /// The methods of two lists of names, each once. A variant may be `paper`, `all` or `none`, a
     /// peer may be `all`.
     ///

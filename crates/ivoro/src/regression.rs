@@ -21,6 +21,7 @@ use crate::linalg::{THIN, add_thin_sums, thin_products};
 use crate::matrix::Matrix;
 use crate::random;
 use crate::softmax::{add_row_sums, residues};
+use crate::vectors::dot;
 
 mod line;
 
@@ -145,8 +146,7 @@ impl<'a> Objective<'a> {
         sources: impl IndexedParallelIterator<Item = S>,
     ) -> f64 {
         let (dim, classes) = (self.points.cols(), self.classes);
-        let tied: Vec<f32> =
-            weight.chunks_exact(dim).map(|w| -0.25 * crate::diagram::squared_length(w)).collect();
+        let tied: Vec<f32> = weight.chunks_exact(dim).map(|w| (-0.25 * dot(w, w)) as f32).collect();
         let blocks = Blocks::of(labels.len());
         let partial: Vec<Partial> = rows
             .par_chunks(blocks.group * dim)

@@ -1,5 +1,5 @@
 //! Choosing settings on the base phase: no later phase and no test sample is looked at, unless the
-//! caller asks for [`Tuner::on_test`].
+//! caller asks for [`Tuner::on_test`]; [`Tuner::judged_by`] chooses on other samples altogether.
 //!
 //! Each candidate is scored by the accuracy of a rehearsal. Each setting is chosen on the simplest
 //! variant in which it acts, one after another, and kept for all variants of the run.

@@ -12,7 +12,7 @@ use ivoro_vision::baselines::Baseline;
 use super::baselines::{self, Baselines};
 use super::figure::{self, Picture};
 use super::ledger::Ledger;
-use super::source::Source;
+use super::source::{Judging, Source};
 use crate::args::RunArguments;
 use crate::args_figures::{SAMPLES, STEPS};
 use crate::failure::Failure;
@@ -102,7 +102,7 @@ impl Job<'_> {
         record.data_set.clone_from(&arguments.data_set);
         record.network.clone_from(&arguments.network_name);
         record.tuned_on_test = arguments.tuned_on_test;
-        record.judge = arguments.judge.as_ref().map(ToString::to_string);
+        record.judge = heads.as_ref().and_then(|heads| Some(heads.judge.as_ref()?.name.clone()));
         let mut ledger = Ledger::open(record, path);
         let mut result = heads.map_or(Ok(()), |heads| heads.go_through(arguments, &mut ledger));
         if let (Ok(()), Some(trained)) = (&result, &trained) {
@@ -121,7 +121,7 @@ struct Heads {
     methods: Vec<Method>,
     provenance: Provenance,
     /// What settings are chosen on, where that is not the base phase itself.
-    judge: Option<Stream>,
+    judge: Option<Judging>,
 }
 
 impl Heads {
@@ -136,7 +136,19 @@ impl Heads {
         let methods = suitable(methods.to_vec(), &found.split)?;
         let stream = Stream::new(&found.split, protocol.clone(), order)?;
         let provenance = Provenance { features: found.name, split: found.origin };
-        let judge = source.judge(arguments, protocol, order)?;
+        let judge = if methods.iter().any(Method::is_variant) {
+            source.judge(arguments, protocol, order)?
+        } else {
+            None
+        };
+        if let Some(judge) = &judge {
+            let (fit, left_out) = comparison::suitable(methods.clone(), &judge.split)?;
+            if fit.len() < methods.len() {
+                let names = left_out.join(", ");
+                let text = format!("{} lacks the views or the layer for {names}", judge.name);
+                return Err(Failure::Usage(text));
+            }
+        }
         Ok(Self { stream, methods, provenance, judge })
     }
 
@@ -151,7 +163,7 @@ impl Heads {
         if arguments.tuned_on_test {
             options.tuner = Arc::new(Tuner::on_test(&self.stream));
         } else if let Some(judge) = &self.judge {
-            options.tuner = Arc::new(Tuner::judged_by(judge));
+            options.tuner = Arc::new(Tuner::judged_by(&judge.stream));
         }
         let phases = self.stream.protocol().sizes().len();
         let bar = progress::bar(self.methods.len() * phases);

@@ -21,6 +21,8 @@ use crate::progress;
 const EMBEDDED: &[u8] = include_bytes!("../../data/cifar100-small.features");
 /// Share of the base classes' training images that judge settings.
 const JUDGING: f64 = 0.2;
+/// Training images of a class, at least, where some of them judge.
+const FEWEST: usize = 5;
 const EMBEDDED_NAME: &str = "cifar100-small.features (embedded)";
 
 /// What a run is given.
@@ -93,21 +95,15 @@ impl Source {
         arguments: &RunArguments,
         protocol: &Protocol,
         order: &ClassOrder,
-    ) -> Result<Option<Stream>, Failure> {
-        let path = match (&arguments.judge, self) {
+    ) -> Result<Option<Judging>, Failure> {
+        let permutation = order.permutation(self.classes().len())?;
+        let base = &permutation[..protocol.sizes()[0]];
+        let (path, name) = match (&arguments.judge, self) {
             (None, _) => return Ok(None),
-            (Some(Judge::File(path)), _) => path.clone(),
+            (Some(Judge::File(path)), _) => (path.clone(), path.display().to_string()),
             (Some(Judge::Network), Self::Images { dataset, .. }) => {
-                let base = base(dataset, protocol, order)?;
-                let taught = Protocol::default_for(base.len())?.sizes()[0];
-                eprintln!(
-                    "choosing settings with a network of {taught} of {} base classes",
-                    base.len()
-                );
-                let images = dataset.rehearsal(&base, JUDGING, arguments.settings.seed);
-                let identity = images.identity()?;
-                let pipeline = Pipeline::new(&arguments.pipeline, &images, &identity)?;
-                pipeline.features(pipeline.weights((0..taught as u32).collect())?)?
+                let path = judging_features(arguments, dataset, base)?;
+                (path, "a network trained on half of the base classes".to_owned())
             }
             (Some(Judge::Network), Self::Features(_)) => {
                 let text = "--judge trains a network and needs a data set of images; features of \
@@ -116,8 +112,18 @@ impl Source {
             }
         };
         let split = read(arguments, &path)?.split;
+        let known = |name: &String| base.iter().any(|&class| self.classes()[class] == *name);
+        if let Some(later) = split.train.classes().iter().find(|name| !known(name)) {
+            let text = format!(
+                "{}: class {later:?} is no base class: settings are chosen on those alone",
+                path.display()
+            );
+            return Err(Failure::Usage(text));
+        }
         let protocol = Protocol::default_for(split.train.classes().len())?;
-        Ok(Some(Stream::new(&split, protocol, &ClassOrder::Identity)?))
+        let stream = Stream::new(&split, protocol, &ClassOrder::Identity)?;
+        let identity = &fingerprint(&fs_err::read(&path)?)[..16];
+        Ok(Some(Judging { name: format!("{name} ({identity})"), stream, split }))
     }
 
     /// The images, with a network trained on the base classes.
@@ -139,6 +145,37 @@ impl Source {
         let fingerprint = fingerprint(&fs_err::read(&path)?);
         Ok(Trained { dataset, identity, weights, fingerprint, fit })
     }
+}
+
+/// What settings are chosen on in place of the base phase.
+pub(super) struct Judging {
+    /// What it is, with a hash of its features.
+    pub(super) name: String,
+    pub(super) stream: Stream,
+    pub(super) split: Split,
+}
+
+/// The features of the base classes' training images under a network trained on half of them.
+fn judging_features(
+    arguments: &RunArguments,
+    dataset: &Dataset,
+    base: &[usize],
+) -> Result<PathBuf, Failure> {
+    let base: Vec<u32> = base.iter().map(|&class| class as u32).collect();
+    let images =
+        |class: &u32| dataset.train.labels().iter().filter(|label| *label == class).count();
+    if base.len() < 2 || base.iter().any(|class| images(class) < FEWEST) {
+        let text = format!(
+            "--judge needs two base classes or more, each with {FEWEST} training images or more"
+        );
+        return Err(Failure::Usage(text));
+    }
+    let taught = Protocol::default_for(base.len())?.sizes()[0];
+    eprintln!("choosing settings with a network of {taught} of {} base classes", base.len());
+    let images = dataset.rehearsal(&base, JUDGING, arguments.settings.seed);
+    let identity = images.identity()?;
+    let pipeline = Pipeline::new(&arguments.pipeline, &images, &identity)?;
+    pipeline.features(pipeline.weights((0..taught as u32).collect())?)
 }
 
 /// Images and a network that knows the base classes.

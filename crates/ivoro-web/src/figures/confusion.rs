@@ -44,11 +44,11 @@ pub(crate) fn matrix(group: &Group<'_>) -> Option<Shown> {
     let (record, last) = (row.first().record, row.first().last()?);
     let classes = last.classes.max(last.by_class.len()).min(record.classes.len());
     let shares = Shares::of(&last.confusion, classes)?;
+    let tested: usize = last.confusion.iter().map(|[_, _, count]| count).sum();
     let title = format!("{}: confusion of {} after the last phase", group.title(), row.label);
     let mut canvas = Canvas::default();
     let used = canvas.title(&title);
-    let note =
-        format!("down: true class, in order of arrival (n = {} test images)", group.tested());
+    let note = format!("down: true class, in order of arrival (n = {tested} test images)");
     let used = canvas.note(used, &note);
     let top = legend(&mut canvas, used);
     let named = shares.cells == classes && classes <= MOST_NAMES;
@@ -83,9 +83,8 @@ pub(crate) fn matrix(group: &Group<'_>) -> Option<Shown> {
         each => format!(" {each} classes that follow each other share a row and a column."),
     };
     let caption = format!(
-        "Rows: true class (n = {classes} classes, {} test images). The darker, the larger the \
-         share of the row. Lines divide the phases.{together}",
-        group.tested()
+        "Rows: true class (n = {classes} classes, {tested} test images). The darker, the larger \
+         the share of the row. Lines divide the phases.{together}"
     );
     Some(Shown::new(figure, caption))
 }

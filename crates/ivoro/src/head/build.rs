@@ -52,7 +52,8 @@ impl Head {
             probes: self.probe_diagrams(frame)?,
             cliques: self.probed_cliques(),
             layer_weights: if single { vec![1.0] } else { weights.to_vec() },
-            gamma: self.settings.gamma as f32,
+            // γ joins layers, of which Q has one, and its term for the volume is no distance
+            gamma: if self.variant.own { 1.0 } else { self.settings.gamma as f32 },
             pairs: self.settings.pairs,
             rule: self.settings.rule,
             own: OnceLock::new(),

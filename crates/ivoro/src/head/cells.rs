@@ -108,7 +108,7 @@ impl Cells {
     }
 
     /// What of a class's distance, all pairs added, does not depend on the query. Under Q there is
-    /// one layer, so that no power is taken of it.
+    /// one layer, and γ is 1.
     pub(crate) fn volume(&self, class: usize) -> f64 {
         let of = |(_, centre): (usize, usize)| self.cross[centre * self.layers].volume(class);
         self.pairs().into_iter().map(|pair| f64::from(of(pair))).sum()
