@@ -19,11 +19,11 @@ use crate::progress;
 
 /// The small real set that comes with the program.
 const EMBEDDED: &[u8] = include_bytes!("../../data/cifar100-small.features");
+const EMBEDDED_NAME: &str = "cifar100-small.features (embedded)";
 /// Share of the base classes' training images that judge settings.
 const JUDGING: f64 = 0.2;
 /// Training images of a class, at least, where some of them judge.
 const FEWEST: usize = 5;
-const EMBEDDED_NAME: &str = "cifar100-small.features (embedded)";
 
 /// What a run is given.
 pub(super) enum Source {
@@ -81,7 +81,7 @@ impl Source {
             Self::Features(found) => return Ok((**found).clone()),
             Self::Images { dataset, identity } => (dataset, identity),
         };
-        let base = base(dataset, protocol, order)?;
+        let base = base(dataset.classes.len(), protocol, order)?;
         let pipeline = Pipeline::new(&arguments.pipeline, dataset, identity)?;
         let path = pipeline.features(pipeline.network(base)?)?;
         let mut found = read(arguments, &path)?;
@@ -96,13 +96,12 @@ impl Source {
         protocol: &Protocol,
         order: &ClassOrder,
     ) -> Result<Option<Judging>, Failure> {
-        let permutation = order.permutation(self.classes().len())?;
-        let base = &permutation[..protocol.sizes()[0]];
+        let base = base(self.classes().len(), protocol, order)?;
         let (path, name) = match (&arguments.judge, self) {
             (None, _) => return Ok(None),
             (Some(Judge::File(path)), _) => (path.clone(), path.display().to_string()),
             (Some(Judge::Network), Self::Images { dataset, .. }) => {
-                let path = judging_features(arguments, dataset, base)?;
+                let path = judging_features(arguments, dataset, &base)?;
                 (path, "a network trained on half of the base classes".to_owned())
             }
             (Some(Judge::Network), Self::Features(_)) => {
@@ -112,7 +111,8 @@ impl Source {
             }
         };
         let split = read(arguments, &path)?.split;
-        let known = |name: &String| base.iter().any(|&class| self.classes()[class] == *name);
+        let known =
+            |name: &String| base.iter().any(|&class| self.classes()[class as usize] == *name);
         if let Some(later) = split.train.classes().iter().find(|name| !known(name)) {
             let text = format!(
                 "{}: class {later:?} is no base class: settings are chosen on those alone",
@@ -139,7 +139,7 @@ impl Source {
             return Err(Failure::Usage(text.to_owned()));
         };
         let pipeline = Pipeline::new(&arguments.pipeline, dataset, identity)?;
-        let path = pipeline.network(base(dataset, protocol, order)?)?;
+        let path = pipeline.network(base(dataset.classes.len(), protocol, order)?)?;
         let weights = Weights::read(&path)?;
         let fit = arguments.pipeline.images.fit(&dataset.train, Some(weights.image()))?;
         let fingerprint = fingerprint(&fs_err::read(&path)?);
@@ -159,9 +159,8 @@ pub(super) struct Judging {
 fn judging_features(
     arguments: &RunArguments,
     dataset: &Dataset,
-    base: &[usize],
+    base: &[u32],
 ) -> Result<PathBuf, Failure> {
-    let base: Vec<u32> = base.iter().map(|&class| class as u32).collect();
     let images =
         |class: &u32| dataset.train.labels().iter().filter(|label| *label == class).count();
     if base.len() < 2 || base.iter().any(|class| images(class) < FEWEST) {
@@ -172,7 +171,7 @@ fn judging_features(
     }
     let taught = Protocol::default_for(base.len())?.sizes()[0];
     eprintln!("choosing settings with a network of {taught} of {} base classes", base.len());
-    let images = dataset.rehearsal(&base, JUDGING, arguments.settings.seed);
+    let images = dataset.rehearsal(base, JUDGING, arguments.settings.seed);
     let identity = images.identity()?;
     let pipeline = Pipeline::new(&arguments.pipeline, &images, &identity)?;
     pipeline.features(pipeline.weights((0..taught as u32).collect())?)
@@ -189,8 +188,8 @@ pub(super) struct Trained<'a> {
 }
 
 /// The data set's labels of the base classes.
-fn base(dataset: &Dataset, protocol: &Protocol, order: &ClassOrder) -> Result<Vec<u32>, Failure> {
-    let permutation = order.permutation(dataset.classes.len())?;
+fn base(classes: usize, protocol: &Protocol, order: &ClassOrder) -> Result<Vec<u32>, Failure> {
+    let permutation = order.permutation(classes)?;
     Ok(permutation[..protocol.sizes()[0]].iter().map(|&class| class as u32).collect())
 }
 

@@ -7,7 +7,7 @@ use crate::figures::scene::View;
 use crate::figures::{Shown, evenly};
 use crate::plot::canvas::{Canvas, Pen};
 use crate::plot::palette;
-use crate::plot::scatter::dots_legend;
+use crate::plot::scatter::legend;
 use crate::plot::text::number;
 
 /// Phases that have a picture of their own.
@@ -31,11 +31,7 @@ fn picture(embedding: &Embedding, phase: usize) -> Option<Shown> {
     used = canvas.note(used, &format!("axes without unit, n = {} samples", embedding.points.len()));
     let known = embedding.phases.len().min(phase + 1);
     let colours = phase_colours(known);
-    used = dots_legend(
-        &mut canvas,
-        used,
-        &colours.iter().map(|(n, c)| (n.clone(), *c)).collect::<Vec<_>>(),
-    );
+    used = legend(&mut canvas, used, &colours, false);
     let view = View::new(shown, used + 2.0);
     let mut bins: Vec<Vec<(f64, f64)>> = vec![Vec::new(); embedding.phases.len() + 1];
     for &(x, y, class) in embedding.points.iter().filter(|(x, y, _)| x.is_finite() && y.is_finite())

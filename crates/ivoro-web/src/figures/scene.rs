@@ -76,7 +76,7 @@ fn picture(scene: &Scene, at: usize, phase: &ScenePhase, shown: Rectangle) -> Op
     used = canvas.note(used, &note);
     let sisters = phase.sites.iter().any(|site| site.sister > 0);
     if sisters {
-        used = crate::plot::scatter::legend(&mut canvas, used, &turns());
+        used = crate::plot::scatter::legend(&mut canvas, used, &turns(), true);
     }
     let view = View::new(shown, used + 2.0);
     let figure = draw(canvas, scene, phase, view, &format!("scene-{title}"), &title)?;

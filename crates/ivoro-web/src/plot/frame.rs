@@ -22,6 +22,8 @@ impl Axis {
 pub(crate) struct Frame {
     left: f64,
     right: f64,
+    /// Where the label of the y axis begins.
+    above: f64,
     top: f64,
     bottom: f64,
     x: Axis,
@@ -42,8 +44,8 @@ impl Frame {
         let wide = |(_, name): &(f64, String)| width(name, SIZE) > room.max(14.0) - 4.0;
         let turned = !numeric && names.iter().any(wide);
         let lines = text::wrapped(&y.label, SIZE, WIDTH - 8.0).len() as f64;
-        let top = top + 15.0 * lines + 7.0;
-        Self { left, right, top, bottom: top + height, x, y, turned }
+        let (above, top) = (top, top + 15.0 * lines + 7.0);
+        Self { left, right, above, top, bottom: top + height, x, y, turned }
     }
 
     /// The place of a value.
@@ -73,10 +75,7 @@ impl Frame {
     /// Draws grid, ticks and labels; gives the height used from the top of the canvas.
     pub(crate) fn draw(&self, canvas: &mut Canvas) -> f64 {
         let grid = Pen::new("currentColor", 1.0).faint(0.13);
-        for (at, line) in text::wrapped(&self.y.label, SIZE, WIDTH - 8.0).iter().enumerate() {
-            let lines = text::wrapped(&self.y.label, SIZE, WIDTH - 8.0).len() - at;
-            canvas.text((4.0, self.top + 6.0 - 15.0 * lines as f64), Anchor::Start, line);
-        }
+        canvas.note(self.above, &self.y.label);
         for (value, name) in self.y.scale.ticks() {
             let (_, y) = self.at(0.0, *value);
             canvas.line((self.left, y), (self.right, y), grid);

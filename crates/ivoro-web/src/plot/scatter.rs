@@ -58,7 +58,7 @@ impl Chart<'_> {
     pub(crate) fn draw(self) -> Figure {
         let mut canvas = Canvas::default();
         let mut used = canvas.title(self.title);
-        used = legend(&mut canvas, used, &self.kinds);
+        used = legend(&mut canvas, used, &self.kinds, true);
         let frame = Frame::new(used, HEIGHT, 16.0, self.x, self.y);
         let bottom = frame.draw(&mut canvas);
         if let Some([(a, b), (c, d)]) = self.line {
@@ -144,21 +144,12 @@ fn between(ends: [(f64, f64); 2], top: f64, bottom: f64) -> [(f64, f64); 2] {
     })
 }
 
-/// The kinds in a line or more, each with its mark; gives the height used.
-pub(crate) fn legend(canvas: &mut Canvas, top: f64, kinds: &[(String, &'static str)]) -> f64 {
-    legend_with(canvas, top, kinds, mark)
-}
-
-/// The same where all kinds are dots.
-pub(crate) fn dots_legend(canvas: &mut Canvas, top: f64, kinds: &[(String, &'static str)]) -> f64 {
-    legend_with(canvas, top, kinds, |canvas, at, _, colour| mark(canvas, at, 0, colour))
-}
-
-fn legend_with(
+/// The kinds in a line or more, each with its mark, or all with dots; gives the height used.
+pub(crate) fn legend(
     canvas: &mut Canvas,
     top: f64,
     kinds: &[(String, &'static str)],
-    draw: impl Fn(&mut Canvas, (f64, f64), usize, &str),
+    marked: bool,
 ) -> f64 {
     let (mut x, mut y) = (10.0, top + 11.0);
     if kinds.len() < 2 {
@@ -170,7 +161,7 @@ fn legend_with(
         if x + long > WIDTH && x > 10.0 {
             (x, y) = (10.0, y + 17.0);
         }
-        draw(canvas, (x, y), at, colour);
+        mark(canvas, (x, y), if marked { at } else { 0 }, colour);
         canvas.text((x + 9.0, y + 4.0), Anchor::Start, &name);
         x += long;
     }

@@ -34,17 +34,13 @@ impl Head {
             burst: vec![1; queries.len()],
             ballots: None,
         };
-        let volumes: Vec<f64> = {
-            let cells = self.cells()?;
-            (0..self.classes.len()).map(|class| cells.volume(class)).collect()
-        };
         self.in_batches(queries, absolute, |cells, pairs| {
             let summed = summed(&pairs);
             answers.uncertainty.extend(disagreement(&pairs));
             let Combined { distances, ballots } = combine(cells, pairs, self.variant.views);
             for (row, distances) in distances.iter_rows().enumerate() {
                 let class = least(distances);
-                let total = f64::from(summed.row(row)[class]) - volumes[class];
+                let total = f64::from(summed.row(row)[class]) - cells.volume(class);
                 answers.strangeness.push(strangeness(total, own[class]));
             }
             match (&mut answers.ballots, ballots) {

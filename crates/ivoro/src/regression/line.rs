@@ -59,9 +59,7 @@ impl<'a> Lines<'a> {
             |(sum, [_, along, across]): (&f64, &[f64; 3])| 0.5 * sum * (along + length * across);
         (loss, slope - sums.iter().zip(&self.squares).map(pull).sum::<f64>())
     }
-}
 
-impl Lines<'_> {
     /// Prepares to look from a point along a direction.
     fn turn(&mut self, x: &[f32], direction: &[f64]) {
         let objective = self.objective;
