@@ -17,7 +17,7 @@ pub(crate) struct ReportArguments {
     /// Folder with records: run.json, run-*.json, *.scene.json, *.tsne.json, also as .gz.
     pub(crate) runs: PathBuf,
 
-    /// Folder for index.html and figures/.
+    /// Folder for index.html, tables.csv and figures/.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use ivoro::metrics::mean_deviation;
 use ivoro::record::{Kind, MethodRecord, RunRecord, Summary};
+use ivoro_web::quoted;
 
 use crate::table::Table;
 
@@ -124,15 +125,6 @@ pub(crate) fn phases_csv(records: &[RunRecord]) -> String {
         }
     }
     text
-}
-
-/// A CSV field: quoted where it must be.
-pub(crate) fn quoted(field: &str) -> String {
-    if field.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
 }
 
 /// Writes a file so that a reader sees the old one or the new one, never half of one.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use ivoro::Variant;
-use ivoro::head::{EXTENDED, PAPER};
+use ivoro::head::{EXTENDED, PAPER, Settings};
 use ivoro::metrics::mean_deviation;
 use ivoro::record::{Kind, MethodRecord, PhaseOutcome, RunRecord};
 use serde_json::Value;
 
 use crate::inputs::Found;
-use crate::paper::{paper, same_name};
+use crate::paper::{Measure, paper, same_name};
 
 /// One method in one record.
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +120,12 @@ impl<'a> Group<'a> {
 
     pub(crate) fn row(&self, name: &str) -> Option<&Row<'a>> {
         self.rows.iter().find(|row| row.label == name)
+    }
+
+    /// What the paper says of a method here.
+    pub(crate) fn of_paper(&self, method: &str, measure: Measure) -> Option<f64> {
+        let value = || paper().value(&self.data_set, &self.protocol, method, measure);
+        self.named.then(value).flatten()
     }
 
     /// Test samples at the end, as most records count them.
@@ -246,6 +252,13 @@ fn label(record: &RunRecord, method: &MethodRecord) -> String {
         let set: Vec<String> =
             relevant.iter().map(|(name, value)| format!("{name} {value}")).collect();
         label = format!("{label} ({})", set.join(", "));
+    }
+    let own = method.kind == Kind::Variant
+        && method.name.parse::<Variant>().is_ok_and(|variant| variant.own);
+    let volume = method.settings.get("volume").and_then(Value::as_f64).unwrap_or(0.0);
+    let usual = Settings::default().volume;
+    if own && (volume - usual).abs() > 1e-9 && !relevant.contains_key("volume") {
+        label = format!("{label} · volume {volume}");
     }
     if record.judge.is_some() && method.kind == Kind::Variant {
         label.push_str(" · judged");

@@ -16,7 +16,9 @@ pub mod inputs;
 mod page;
 pub mod paper;
 mod plot;
+mod table;
 
 pub use inputs::{FileKind, Inputs, Problem};
 pub use page::{Report, build};
 pub use plot::canvas::{DrawError, Figure};
+pub use table::quoted;

@@ -7,13 +7,13 @@ use ivoro::head::{Approximation, Search};
 use ivoro::model::{AskOptions, Asker, BurstRule, Prediction};
 use ivoro::store::load_to_ask;
 use ivoro_vision::dataset::collect_images;
+use ivoro_web::quoted;
 use serde_json::json;
 
 use super::images::Looker;
 use crate::args::{BurstChoice, Format, PredictArguments};
 use crate::commands::model::read;
 use crate::failure::Failure;
-use crate::output::quoted;
 use crate::progress;
 use crate::table::Table;
 

@@ -48,6 +48,7 @@ fn write(out: &Path, report: &Report) -> Result<(), Failure> {
         Ok(())
     };
     report.figures.par_iter().try_for_each(one)?;
+    output::write_whole(&out.join("tables.csv"), &report.csv)?;
     // last, so that a page never points to figures that are not there
     Ok(output::write_whole(&out.join("index.html"), &report.html)?)
 }

@@ -25,6 +25,8 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; font-src da
 pub struct Report {
     /// The page.
     pub html: String,
+    /// The numbers of its tables as CSV.
+    pub csv: String,
     /// All figures of the page, each with a name of its own.
     pub figures: Vec<Figure>,
 }
@@ -51,7 +53,8 @@ pub fn build(inputs: &Inputs) -> Report {
         section("missing", "What is missing", missing::section(inputs, &groups)),
         section("runs", "Runs", runs::section(inputs)),
     ];
-    Report { html: page(inputs, &groups, &sections), figures: album.figures }
+    let html = page(inputs, &groups, &sections);
+    Report { html, csv: crate::table::csv(&groups), figures: album.figures }
 }
 
 struct Section {

@@ -17,7 +17,8 @@ pub(super) fn tables(groups: &[Group<'_>]) -> Markup {
         p {
             "Under each number of ours stands the paper's, where it has one, with the difference "
             "ours minus paper. The best of ours in each column is marked. "
-            "Methods that keep samples are set apart: they play another game."
+            "Methods that keep samples are set apart: they play another game. "
+            "All numbers are also in " a href="tables.csv" { "tables.csv" } "."
         }
         @if groups.is_empty() { (missing_line("tables", "ivoro run --out runs/first")) }
         @for set in &sets {
@@ -134,12 +135,7 @@ impl<'g, 'a> Line<'g, 'a> {
         let cells = columns.flat_map(|(group, row)| {
             shows.measures().iter().map(move |&(measure, _)| Cell {
                 ours: row.and_then(|row| Some((value(row, measure)?, row.first().anchor()))),
-                paper: group
-                    .named
-                    .then(|| {
-                        paper().value(&group.data_set, &group.protocol, &self.paper_name, measure)
-                    })
-                    .flatten(),
+                paper: group.of_paper(&self.paper_name, measure),
                 best: false,
             })
         });

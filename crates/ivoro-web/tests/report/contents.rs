@@ -66,6 +66,36 @@ fn several_orders_become_mean_and_deviation() {
 }
 
 #[test]
+fn the_tables_are_there_as_csv() {
+    let (first, mut second) =
+        (record("CIFAR-100", &PHASES, &METHODS), record("CIFAR-100", &PHASES, &["iVoro"]));
+    second.methods[0].summary.average += 2.0;
+    let third = record("a, \"b\"", &PHASES, &["fecam"]);
+    let csv = report(&[first, second, third]).csv;
+    let lines: Vec<&str> = csv.lines().collect();
+    let fields = lines[0].split(',').count();
+    assert_eq!(lines.len(), 1 + METHODS.len() + 1);
+    assert!(lines[..=METHODS.len()].iter().all(|line| line.split(',').count() == fields), "{csv}");
+    let own = "CIFAR-100,50+5x10,iVoro,variant,true,2,43.50,1.41,35.00,0.00,";
+    assert!(lines[1].starts_with(own) && lines[1].ends_with(",66.39,56.05,8.17"), "{csv}");
+    let kept = "CIFAR-100,50+5x10,iCaRL-CNN,baseline,false,1,50.50,,43.00,,";
+    assert!(lines.iter().any(|line| line.starts_with(kept)), "{csv}");
+    assert!(csv.contains("\"a, \"\"b\"\"\",50+5x10,fecam,peer,true,1,42.50,,"), "{csv}");
+}
+
+// before a class paid for its volume its records did not name the setting
+#[test]
+fn results_with_another_volume_are_not_averaged() {
+    let (mut first, mut second) =
+        (record("CIFAR-100", &PHASES, &["iVoro-Q"]), record("CIFAR-100", &PHASES, &["iVoro-Q"]));
+    first.methods[0].settings = serde_json::json!({"ridge": 0.1});
+    second.methods[0].settings = serde_json::json!({"ridge": 0.1, "volume": 0.4});
+    let csv = report(&[first, second]).csv;
+    assert!(csv.contains(",iVoro-Q,variant,true,1,"), "{csv}");
+    assert!(csv.contains(",iVoro-Q · volume 0,variant,true,1,"), "{csv}");
+}
+
+#[test]
 fn a_whole_report_has_every_kind_of_figure_and_all_are_drawn() {
     let mut records = vec![
         record("CIFAR-100", &PHASES, &METHODS),
