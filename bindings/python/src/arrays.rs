@@ -138,6 +138,22 @@ impl Layer {
     }
 }
 
+/// Names of classes: text, or whole numbers that are written as such.
+#[derive(FromPyObject)]
+pub(crate) enum Names<'py> {
+    Numbers(PyReadonlyArray1<'py, i64>),
+    Texts(Vec<String>),
+}
+
+impl From<Names<'_>> for Vec<String> {
+    fn from(names: Names<'_>) -> Self {
+        match names {
+            Names::Numbers(numbers) => numbers.as_array().iter().map(i64::to_string).collect(),
+            Names::Texts(texts) => texts,
+        }
+    }
+}
+
 /// Which class each row is of.
 pub(crate) struct Labels {
     pub(crate) codes: Vec<u32>,
@@ -145,8 +161,8 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    pub(crate) fn new(codes: &PyReadonlyArray1<'_, u32>, names: Vec<String>) -> Self {
-        Self { codes: codes.as_array().iter().copied().collect(), names }
+    pub(crate) fn new(codes: &PyReadonlyArray1<'_, u32>, names: impl Into<Vec<String>>) -> Self {
+        Self { codes: codes.as_array().to_vec(), names: names.into() }
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::arrays::{Labels, Layer, features};
 use crate::failure::{Failure, Outcome};
 use crate::settings::options;
-use crate::threads::detached;
+use crate::threads::{beside, detached};
 
 /// A comparison of methods that goes on by one phase when asked to.
 #[pyclass(frozen, module = "ivoro._ivoro")]
@@ -162,7 +162,11 @@ impl Comparison {
 
     /// Learns and tests the next phase, as JSON; None where all is done.
     fn step(&self, py: Python<'_>, threads: Option<i64>) -> Outcome<Option<String>> {
-        detached(py, threads, || self.state().step())
+        beside(py, threads, |pool| {
+            let mut state = self.state();
+            let state = &mut *state;
+            pool.install(|| state.step())
+        })
     }
 
     /// The record of the methods that are finished, as JSON.

@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use rayon::prelude::*;
 
-use crate::arrays::{Labels, Layer, array, features, wide};
+use crate::arrays::{Labels, Layer, Names, array, features, wide};
 use crate::failure::{Failure, Outcome};
 use crate::settings::options;
-use crate::threads::detached;
+use crate::threads::beside;
 
 /// A classifier: what `IVoroClassifier` is made of. Classes are in order of arrival here.
 #[pyclass(frozen, module = "ivoro._ivoro")]
@@ -81,17 +81,31 @@ impl Model {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answers(
+    /// Asks on so many threads, without the interpreter's lock.
+    fn asked<T: Send>(
         &self,
-        layers: &[Layer],
-        grouping: Option<&Grouping>,
-        absolute: bool,
-    ) -> Outcome<Answers> {
-        let answers = self.read().head().ask(&features(layers, None, false)?, absolute)?;
-        match grouping {
-            Some(grouping) => grouping.join(answers),
-            None => Ok(answers),
-        }
+        py: Python<'_>,
+        threads: Option<i64>,
+        work: impl FnOnce(&ivoro::Model) -> Outcome<T> + Send,
+    ) -> Outcome<T> {
+        beside(py, threads, |pool| {
+            let model = self.read();
+            let model = &*model;
+            pool.install(|| work(model))
+        })
+    }
+}
+
+fn answers(
+    model: &ivoro::Model,
+    layers: &[Layer],
+    grouping: Option<&Grouping>,
+    absolute: bool,
+) -> Outcome<Answers> {
+    let answers = model.head().ask(&features(layers, None, false)?, absolute)?;
+    match grouping {
+        Some(grouping) => grouping.join(answers),
+        None => Ok(answers),
     }
 }
 
@@ -106,18 +120,23 @@ impl Model {
         Ok(Self::of(ivoro::Model::new(variant, options)))
     }
 
-    /// Learns new classes as one phase and adds samples to known ones.
+    /// Learns new classes as one phase and adds samples to known ones; whether there were new ones.
     fn teach(
         &self,
         py: Python<'_>,
         layers: Vec<Layer>,
         codes: PyReadonlyArray1<'_, u32>,
-        names: Vec<String>,
+        names: Names<'_>,
         threads: Option<i64>,
-    ) -> Outcome<()> {
+    ) -> Outcome<bool> {
         let labels = Labels::new(&codes, names);
-        detached(py, threads, || {
-            Ok(self.write().teach(&features(&layers, Some(labels), false)?)?)
+        beside(py, threads, |pool| {
+            let features = pool.install(|| features(&layers, Some(labels), false))?;
+            let mut model = self.write();
+            let model = &mut *model;
+            let before = model.head().known().len();
+            pool.install(|| model.teach(&features))?;
+            Ok(model.head().known().len() > before)
         })
     }
 
@@ -132,11 +151,11 @@ impl Model {
         rule: &str,
     ) -> Outcome<Bound<'py, PyArray1<u32>>> {
         let grouping = Grouping::new(groups, rule)?;
-        let nearest = detached(py, threads, || {
+        let nearest = self.asked(py, threads, |model| {
             if grouping.is_none() {
-                return Ok(self.read().head().predict(&features(&layers, None, false)?)?);
+                return Ok(model.head().predict(&features(&layers, None, false)?)?);
             }
-            let distances = self.answers(&layers, grouping.as_ref(), false)?.distances;
+            let distances = answers(model, &layers, grouping.as_ref(), false)?.distances;
             Ok(distances.iter_rows().map(first_least).collect())
         })?;
         Ok(nearest.into_pyarray(py))
@@ -153,12 +172,11 @@ impl Model {
         rule: &str,
     ) -> Outcome<Bound<'py, PyArray2<f32>>> {
         let grouping = Grouping::new(groups, rule)?;
-        let distances = detached(py, threads, || {
+        let distances = self.asked(py, threads, |model| {
             if grouping.is_some() {
-                return Ok(self.answers(&layers, grouping.as_ref(), false)?.distances);
+                return Ok(answers(model, &layers, grouping.as_ref(), false)?.distances);
             }
-            let model = self.read();
-            Ok(ivoro::Learner::distances(&*model, &features(&layers, None, false)?)?)
+            Ok(ivoro::Learner::distances(model, &features(&layers, None, false)?)?)
         })?;
         array(py, distances)
     }
@@ -173,9 +191,9 @@ impl Model {
         groups: Option<PyReadonlyArray1<'_, u32>>,
     ) -> Outcome<Bound<'py, PyArray2<f64>>> {
         let grouping = Grouping::new(groups, "sum")?;
-        let (sizes, numbers) = detached(py, threads, || {
-            let temperature = self.read().temperature()?;
-            let answers = self.answers(&layers, grouping.as_ref(), false)?;
+        let (sizes, numbers) = self.asked(py, threads, |model| {
+            let temperature = model.temperature()?;
+            let answers = answers(model, &layers, grouping.as_ref(), false)?;
             let distances = &answers.distances;
             let row = |(row, &size): (usize, &usize)| {
                 softmin(distances.row(row), temperature * size as f64)
@@ -197,7 +215,8 @@ impl Model {
         rule: &str,
     ) -> Outcome<Judged<'py>> {
         let grouping = Grouping::new(groups, rule)?;
-        let answers = detached(py, threads, || self.answers(&layers, grouping.as_ref(), true))?;
+        let asked = |model: &ivoro::Model| answers(model, &layers, grouping.as_ref(), true);
+        let answers = self.asked(py, threads, asked)?;
         let distances = array(py, answers.distances)?;
         let (strangeness, uncertainty) = (answers.strangeness, answers.uncertainty);
         Ok((distances, strangeness.into_pyarray(py), uncertainty.into_pyarray(py)))

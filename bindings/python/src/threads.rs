@@ -22,8 +22,19 @@ pub(crate) fn detached<T: Send>(
     threads: Option<i64>,
     work: impl FnOnce() -> Outcome<T> + Send,
 ) -> Outcome<T> {
+    beside(py, threads, |pool| pool.install(work))
+}
+
+/// The same for work that takes a lock before it goes to the pool. In the pool it must not: a thread
+/// that waits there for a part of its work takes up other work meanwhile, and if that wanted the lock
+/// which the thread itself holds, both would wait for ever.
+pub(crate) fn beside<T: Send>(
+    py: Python<'_>,
+    threads: Option<i64>,
+    work: impl FnOnce(&ThreadPool) -> Outcome<T> + Send,
+) -> Outcome<T> {
     let pool = pool(count(threads)?)?;
-    py.detach(|| pool.install(work))
+    py.detach(|| work(&pool))
 }
 
 /// The number of threads that a call with this argument uses.

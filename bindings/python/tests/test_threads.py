@@ -109,6 +109,30 @@ def test_many_threads_ask_while_one_teaches():
     assert model.score(X, y) == 1.0
 
 
+def test_work_that_waits_takes_up_no_work_that_waits_for_it():
+    # a thread of the pool that held the model's lock could take up a question that needs it
+    X = np.random.default_rng(3).normal(size=(4000, 64)).astype(np.float32)
+    y = np.arange(len(X)) % 40
+    model = IVoroClassifier("iVoro-W", ridge=0.1, threads=2).fit(X, y)
+    done = threading.Event()
+
+    def ask():
+        while not done.is_set():
+            model.predict(X)
+
+    def teach():
+        for _ in range(60):
+            model.partial_fit(X, y)
+        done.set()
+
+    workers = [threading.Thread(target=work, daemon=True) for work in (ask, ask, ask, teach)]
+    for worker in workers:
+        worker.start()
+    assert done.wait(120), "all wait for each other"
+    for worker in workers:
+        worker.join()
+
+
 def answered(model, X, pipe):
     pipe.send(model.predict(X).tolist())
 

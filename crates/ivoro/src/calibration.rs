@@ -25,6 +25,9 @@ pub struct Calibration {
     pub thresholds: Vec<f64>,
     /// Held-out samples it was fitted on.
     pub samples: usize,
+    /// Under W: how far apart the classes of the base phase were in the metric of then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<f64>,
 }
 
 impl Calibration {
@@ -37,6 +40,15 @@ impl Calibration {
             temperature: fit_temperature(distances, labels),
             thresholds: thresholds.collect(),
             samples: strangeness.len(),
+            reach: None,
+        }
+    }
+
+    /// The temperature where the classes of the base phase are so far apart now.
+    pub(crate) fn temperature_at(&self, reach: Option<f64>) -> f64 {
+        match (reach, self.reach) {
+            (Some(now), Some(then)) => self.temperature * now / then,
+            _ => self.temperature,
         }
     }
 
@@ -65,11 +77,7 @@ impl Calibration {
         self.temperature > 0.0
             && self.thresholds.len() == LEVELS.len()
             && self.thresholds.iter().chain([&self.temperature]).all(|number| number.is_finite())
-    }
-
-    /// Probabilities of one query's classes.
-    pub fn probabilities(&self, distances: &[f32]) -> Vec<f64> {
-        softmin(distances, self.temperature)
+            && self.reach.is_none_or(|reach| reach.is_finite() && reach > 0.0)
     }
 }
 

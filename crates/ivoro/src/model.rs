@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 pub use crate::asking::{AskOptions, Asker, BurstRule, Candidate, Prediction};
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, softmin};
 use crate::diagram::Nearest;
 use crate::error::{Error, Result};
 use crate::features::Features;
@@ -174,8 +174,8 @@ impl Model {
     /// T of p_k ∝ exp(−d_k / T): fitted on held-out samples of the base phase, or, where that was
     /// too small, that of round Gaussian classes whose spread is the mean one.
     pub fn temperature(&self) -> Result<f64> {
-        if let Some(fitted) = &self.calibration {
-            return Ok(fitted.temperature);
+        if let Some(fitted) = self.fitted_temperature()? {
+            return Ok(fitted);
         }
         if self.head.variant().is_metric() {
             return Ok(2.0);
@@ -185,6 +185,12 @@ impl Model {
         let dims: usize = centroids.iter().map(Matrix::cols).sum();
         let mean = own.iter().sum::<f64>() / own.len().max(1) as f64;
         Ok((2.0 * mean / dims.max(1) as f64).abs().max(f64::MIN_POSITIVE))
+    }
+
+    /// The fitted one, in the metric of now.
+    fn fitted_temperature(&self) -> Result<Option<f64>> {
+        let Some(fitted) = &self.calibration else { return Ok(None) };
+        Ok(Some(fitted.temperature_at(self.head.reach()?)))
     }
 
     /// Merges another model; see [`Head::merge`].
@@ -277,13 +283,15 @@ impl Model {
             Some((size, rule)) => answers.in_bursts(size, rule)?,
             None => answers,
         };
-        let rows = answers.distances.iter_rows().enumerate();
+        let temperature = self.fitted_temperature()?;
+        let rows = 0..answers.distances.rows();
         Ok(rows
-            .map(|(row, distances)| {
+            .map(|row| {
                 // under AC a single vector is voted on too, and calibrated as that
                 let alone = matches!(options.burst, Some((_, BurstRule::Vote)));
                 let voted = voted && (answers.burst[row] > 1 || alone);
-                let mut prediction = self.prediction(&answers, row, distances, options.top, voted);
+                let temperature = temperature.filter(|_| !voted);
+                let mut prediction = self.prediction(&answers, row, options.top, temperature);
                 prediction.unknown = threshold.map(|most| answers.strangeness[row] > most);
                 prediction.strangeness = prediction.strangeness.filter(|_| absolute);
                 prediction
@@ -295,10 +303,10 @@ impl Model {
         &self,
         answers: &Answers,
         row: usize,
-        distances: &[f32],
         top: usize,
-        voted: bool,
+        temperature: Option<f64>,
     ) -> Prediction {
+        let distances = answers.distances.row(row);
         let mut order: Vec<usize> = (0..distances.len()).collect();
         let top = top.clamp(1, order.len().max(1));
         let nearer = |&a: &usize, &b: &usize| distances[a].total_cmp(&distances[b]).then(a.cmp(&b));
@@ -310,8 +318,7 @@ impl Model {
         let burst = answers.burst[row];
         let scale = 1.0 / burst.max(1) as f32;
         let mean: Vec<f32> = distances.iter().map(|d| d * scale).collect();
-        let calibration = self.calibration.as_ref().filter(|_| !voted);
-        let probabilities = calibration.map(|fitted| fitted.probabilities(&mean));
+        let probabilities = temperature.map(|temperature| softmin(&mean, temperature));
         let candidate = |&at: &usize| Candidate {
             class: self.head.known()[at].name.clone(),
             distance: distances[at],
@@ -372,7 +379,7 @@ impl Learner for Model {
         Ok(Judgement {
             strangeness: (!self.head.variant().lift).then_some(answers.strangeness),
             uncertainty: rotates.then_some(answers.uncertainty),
-            temperature: self.calibration.as_ref().map(|fitted| fitted.temperature),
+            temperature: self.fitted_temperature()?,
             distances: answers.distances,
         })
     }

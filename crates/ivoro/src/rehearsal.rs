@@ -193,7 +193,8 @@ fn judge_by(head: &Head, samples: &Features) -> Result<Calibration> {
         distances.append(&answers.distances.select(&kept))?;
         fitted.extend(kept.iter().map(|&at| labels[rows[at]]));
     }
-    Ok(Calibration::fit(&distances, &fitted, &strangeness))
+    let reach = head.reach()?;
+    Ok(Calibration { reach, ..Calibration::fit(&distances, &fitted, &strangeness) })
 }
 
 #[cfg(test)]

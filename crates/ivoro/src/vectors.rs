@@ -23,8 +23,8 @@ pub fn vectorised<R>(work: impl FnMut() -> R) -> R {
     Arch::new().dispatch(Work(work))
 }
 
-/// Asks for the cache line of a value that will be needed soon; where the machine has no such
-/// instruction, nothing happens.
+/// Asks for the cache line of a value that will be needed soon, into the second-level cache: the first
+/// has room for few requests at a time. Where the machine has no such instruction, nothing happens.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "one instruction")]
 #[allow(unsafe_code, reason = "a hint to the processor; see SAFETY below")]
@@ -32,8 +32,8 @@ pub(crate) fn fetch_ahead(value: &f32) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the instruction is in every x86-64 processor, and it neither reads nor faults.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(value).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;

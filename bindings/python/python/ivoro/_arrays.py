@@ -19,6 +19,22 @@ def is_layers(X: Any) -> bool:
     return all(len(getattr(layer, "shape", ())) >= 2 for layer in X)
 
 
+def is_plain(X: Any, y: Any, estimator: Any) -> bool:
+    """Whether X and y are such that scikit-learn's checks would leave them as they are: after 200 MB
+    went through the caches, those checks take longer than it seems."""
+    return (
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.dtype in KINDS
+        and X.ndim == 2
+        and X.shape[0] > 0
+        and X.shape[1] == estimator.n_features_in_
+        and y.shape == X.shape[:1]
+        and y.dtype.kind in "iuU"
+        and not hasattr(estimator, "feature_names_in_")
+    )
+
+
 def foreign(X: Any) -> Any:
     """X, or what it lends through the DLPack protocol where that is the only one it knows."""
     if hasattr(X, "__dlpack__") and not hasattr(X, "__array__"):

@@ -17,9 +17,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ._arrays import KINDS, codes_of, foreign, is_layers, layers_of
+from ._arrays import KINDS, codes_of, foreign, is_layers, is_plain, layers_of
 from ._ivoro import Model
-from ._labels import alike, encoded, labels_of, text_of, texts_of
+from ._labels import alike, encoded, labels_of, names_of, text_of, texts_of
 
 #: Settings of a model file and the parameters that stand for them, where the names differ.
 _TRANSFORM = {"lambda": "exponent", "scale": "scale", "shift": "shift"}
@@ -570,7 +570,9 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
 
     def _samples(self, X: Any, y: Any, *, reset: bool) -> tuple[list[NDArray[Any]], NDArray[Any]]:
         """The layers and the labels of samples to learn from, checked."""
-        if is_layers(X) or len(getattr(X, "shape", ())) == 3:
+        if not reset and is_plain(X, y, self):
+            arrays, labels = [X], y
+        elif is_layers(X) or len(getattr(X, "shape", ())) == 3:
             arrays = layers_of(X, self, reset=reset)
             labels = column_or_1d(y, warn=True)
             check_consistent_length(*arrays, labels)
@@ -587,12 +589,10 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         self, model: Model, arrays: list[NDArray[Any]], y: NDArray[Any], known: NDArray[Any]
     ) -> IVoroClassifier:
         labels, codes = encoded(y)
-        model.teach(arrays, codes, texts_of(labels), self.threads)
+        grown = model.teach(arrays, codes, names_of(labels), self.threads)
         self.model_ = model
-        if not len(known):
-            self._settle(labels)
-        elif not np.isin(labels, known).all():
-            self._settle(np.concatenate([known, labels]))
+        if grown:
+            self._settle(np.concatenate([known, labels]) if len(known) else labels)
         return self
 
     def _settle(self, labels: NDArray[Any]) -> None:

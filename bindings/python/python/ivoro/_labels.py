@@ -25,6 +25,11 @@ def texts_of(labels: NDArray[Any]) -> list[str]:
     return list(map(text_of if labels.dtype.kind == "O" else str, labels.tolist()))
 
 
+def names_of(labels: NDArray[Any]) -> NDArray[np.int64] | list[str]:
+    """The same for the compiled module, which writes whole numbers itself."""
+    return labels if labels.dtype == np.int64 else texts_of(labels)
+
+
 def labels_of(names: list[str]) -> NDArray[Any]:
     """Labels for class names of a file: integers where all of them are written so, else text."""
     if names and all(WHOLE.fullmatch(name) for name in names):
@@ -71,8 +76,10 @@ def encoded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
 
 def counted(y: NDArray[Any], low: int, high: int) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """The same for whole numbers that lie close together, without sorting them."""
-    shifted = np.subtract(y, low, dtype=np.int64)
+    shifted = np.subtract(y, low, dtype=np.int64) if low else y
     present = np.bincount(shifted) > 0
+    if present.all():
+        return np.arange(low, high + 1, dtype=y.dtype), shifted.astype(np.uint32)
     places = np.cumsum(present, dtype=np.uint32) - np.uint32(1)
     labels = (np.flatnonzero(present) + low).astype(y.dtype)
     return labels, places.take(shifted)

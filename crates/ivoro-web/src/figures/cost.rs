@@ -79,9 +79,9 @@ fn chart(
         points.iter().any(|(_, c, a)| c <= cost && a >= accuracy && (c < cost || a > accuracy))
     };
     let mut beaten: Vec<bool> = points.iter().map(beaten).collect();
-    // those that none beats are named first
+    // those that none beats are named first, and of them the best
     let mut order: Vec<usize> = (0..points.len()).collect();
-    order.sort_by_key(|&at| beaten[at]);
+    order.sort_by(|&a, &b| beaten[a].cmp(&beaten[b]).then(points[b].2.total_cmp(&points[a].2)));
     points = order.iter().map(|&at| points[at]).collect();
     beaten = order.iter().map(|&at| beaten[at]).collect();
     let dots = points.iter().zip(&beaten).map(|(&(row, cost, accuracy), &beaten)| Dot {

@@ -28,7 +28,7 @@ fn lines(
     let line = |row: &Row<'_>| {
         let (value, points) = pick(row.first().last()?);
         let name = match value {
-            Some(value) => format!("{} ({})", row.label, number(value, 2)),
+            Some(value) => format!("{} {}", number(value, 2), row.label),
             None => row.label.clone(),
         };
         (points.len() > 1).then(|| Series::new(name, points))
@@ -52,7 +52,7 @@ pub(crate) fn reliability(group: &Group<'_>) -> Option<Shown> {
         series,
         Some([(0.0, 0.0), (100.0, 100.0)]),
     )?;
-    let caption = "In brackets the calibration error, 0 to 1. Below the dashed line answers are \
+    let caption = "Before each name the calibration error, 0 to 1. Below the dashed line answers are \
                    surer than they should be. Temperatures come from held-out samples of the first \
                    phase; methods without one are not shown.";
     Some(Shown::new(figure, caption))

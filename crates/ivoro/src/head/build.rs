@@ -82,7 +82,8 @@ impl Head {
         let ridge = self.settings.ridge;
         covariance.add_diagonal(ridge * covariance.mean_diagonal());
         let factor = covariance.factor("within-class covariance", ridge)?;
-        Metric::whitened(&centres, factor)
+        let first = self.cliques.first().map_or(0, |clique| clique.size);
+        Metric::whitened(&centres, factor, first)
     }
 
     /// Cross-phase centres of one block: class means, moved by the residual under R.
@@ -150,6 +151,11 @@ impl Head {
             Ok(PowerDiagram::voronoi(centres))
         };
         frame.probe_dims.iter().enumerate().map(block).collect::<Result<_>>().map(Some)
+    }
+
+    /// How far apart the classes of the first phase are, where that changes with all that is learned.
+    pub(crate) fn reach(&self) -> Result<Option<f64>> {
+        Ok(self.cells()?.reach())
     }
 
     /// Mean distance of a class's own samples to its centre, from what is kept; the unit in which

@@ -16,24 +16,26 @@ use crate::matrix::Matrix;
 pub(crate) enum Metric {
     /// Squared Euclidean distances.
     Plain(PowerDiagram),
-    /// Squared Mahalanobis distances: a power diagram in the plain space, and the factor that
-    /// measures the query itself.
-    Whitened { diagram: PowerDiagram, factor: Factor },
+    /// Squared Mahalanobis distances: a power diagram in the plain space, the factor that
+    /// measures the query itself, and how far apart the first centres are.
+    Whitened { diagram: PowerDiagram, factor: Factor, reach: f64 },
     /// Squared Mahalanobis distances in every class's own metric.
     Own(Quadrics),
 }
 
 impl Metric {
-    /// (z − c)ᵀ S⁻¹ (z − c) from `−2 z·S⁻¹c + cᵀS⁻¹c`, the part that depends on the class.
-    pub(crate) fn whitened(centres: &Matrix, factor: Factor) -> Result<Self> {
+    /// (z − c)ᵀ S⁻¹ (z − c) from `−2 z·S⁻¹c + cᵀS⁻¹c`, the part that depends on the class; `first`
+    /// classes came in the first phase.
+    pub(crate) fn whitened(centres: &Matrix, factor: Factor, first: usize) -> Result<Self> {
         let linear = factor.solve(centres);
+        let reach = reach(centres, &linear, first);
         let weights = centres.iter_rows().zip(linear.iter_rows()).map(|(centre, linear)| {
             let dot: f64 =
                 centre.iter().zip(linear).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
             (f64::from(squared_length(linear)) - dot) as f32
         });
         let weights = weights.collect();
-        Ok(Self::Whitened { diagram: PowerDiagram::new(linear, weights)?, factor })
+        Ok(Self::Whitened { diagram: PowerDiagram::new(linear, weights)?, factor, reach })
     }
 
     /// The diagram whose nearest cell is the answer; classes with metrics of their own have none.
@@ -58,7 +60,7 @@ impl Metric {
         let (diagram, factor) = match self {
             Self::Plain(diagram) => return diagram.distances(queries),
             Self::Own(quadrics) => return Ok(quadrics.distances(queries)),
-            Self::Whitened { diagram, factor } => (diagram, factor),
+            Self::Whitened { diagram, factor, .. } => (diagram, factor),
         };
         let mut out = diagram.distances(queries)?;
         let white = absolute.then(|| factor.whiten(queries));
@@ -70,6 +72,21 @@ impl Metric {
         });
         Ok(out)
     }
+}
+
+/// Mean of (cᵢ − cⱼ)ᵀ S⁻¹ (cᵢ − cⱼ) over the first centres, of which `linear` has S⁻¹c.
+fn reach(centres: &Matrix, linear: &Matrix, first: usize) -> f64 {
+    let mut sums = vec![(0.0, 0.0); centres.cols()];
+    let mut own = 0.0;
+    for (centre, linear) in centres.iter_rows().zip(linear.iter_rows()).take(first) {
+        for ((&a, &b), sums) in centre.iter().zip(linear).zip(&mut sums) {
+            let (a, b) = (f64::from(a), f64::from(b));
+            own += a * b;
+            *sums = (sums.0 + a, sums.1 + b);
+        }
+    }
+    let all: f64 = sums.iter().map(|(a, b)| a * b).sum();
+    2.0 * (own - all / first as f64) / (first as f64 - 1.0)
 }
 
 /// A head's diagram, ready to be asked.
@@ -105,6 +122,18 @@ impl Cells {
         let views = 0..self.views;
         let pairs = views.flat_map(|query| (0..self.views).map(move |centre| (query, centre)));
         pairs.filter(|(query, centre)| all || query == centre).collect()
+    }
+
+    /// How far apart the classes of the first phase are, where that changes with all that is learned:
+    /// under W, whose metric is that of all classes.
+    pub(crate) fn reach(&self) -> Option<f64> {
+        let blocks = self.cross.iter().zip(self.layer_weights.iter().cycle());
+        let reach = blocks.map(|(metric, &weight)| match metric {
+            Metric::Whitened { reach, .. } => Some(f64::from(weight) * reach),
+            Metric::Plain(_) | Metric::Own(_) => None,
+        });
+        let reach = reach.sum::<Option<f64>>();
+        reach.filter(|reach| self.gamma == 1.0 && reach.is_finite() && *reach > 0.0)
     }
 
     /// What of a class's distance, all pairs added, does not depend on the query. Under Q there is

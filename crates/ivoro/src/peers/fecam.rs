@@ -108,8 +108,9 @@ impl Class {
         shrink_towards_means(&mut matrix, shrink);
         shrink_towards_means(&mut matrix, shrink);
         normalise_variances(&mut matrix);
-        let factor = matrix.factor("class covariance", shrink.0)?;
-        Ok(self.whitener.get_or_init(|| factor.inverse()))
+        // on all cores, and so not while others wait for it
+        let whitener = matrix.factor("class covariance", shrink.0)?.inverse();
+        Ok(self.whitener.get_or_init(|| whitener))
     }
 }
 

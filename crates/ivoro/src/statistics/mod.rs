@@ -146,8 +146,11 @@ mod tests {
     #[test]
     fn values_outside_the_grid_and_nan_are_refused() {
         let grid = Grid::covering(&sample(2, 2));
-        for bad in [1e9, f32::NAN, f32::INFINITY] {
-            let points = Matrix::new(1, 2, vec![0.0, bad]).unwrap();
+        // among the columns that are added side by side, and among those that are left
+        let bad = [1e9, f32::NAN, f32::INFINITY];
+        for (bad, at) in bad.into_iter().flat_map(|bad| [(bad, 3), (bad, 17)]) {
+            let values = (0..18).map(|column| if column == at { bad } else { 0.0 });
+            let points = Matrix::new(1, 18, values.collect()).unwrap();
             assert!(matches!(
                 sums_by_class(&points, &[0], 1, grid, 4),
                 Err(Error::OutOfRange { block: 4, .. })

@@ -14,21 +14,20 @@ use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::vectors::{fetch_ahead, vectorised};
 
-/// Rows put into the order of their classes at a time: few, so that they lie close together, but
-/// some of each class.
-const BLOCK: std::ops::RangeInclusive<usize> = 1024..=16_384;
-const BLOCK_PER_CLASS: usize = 32;
+/// Rows put into the order of their classes at a time, where a task has so many.
+const BLOCK: std::ops::RangeInclusive<usize> = 4096..=65_536;
+const BLOCK_PER_CLASS: usize = 64;
 /// Most rows of one task: 2⁴⁰ units each, an `i64` holds their sum.
 const TASK: usize = 1 << 22;
-/// Columns summed at a time: 2⁴² units each, an `i64` holds the sum of their squares.
-const COLUMNS: usize = 1 << 18;
-/// Rows of a class added at a time: their sum is read and written once.
-const TOGETHER: usize = 4;
-/// Columns between two looks ahead: the rows of a class do not lie one after the other, so the
-/// processor can't know which come next.
-const STRIDE: usize = 64;
-/// Values in a cache line.
-const LINE: usize = 16;
+/// Rows of a class that a task has, on average, before a thread gets several tasks.
+const TASK_PER_CLASS: usize = 32;
+/// Most rows of a class that are added at a time: their sum is read and written once.
+const TOGETHER: usize = 8;
+/// Columns added side by side: those of a cache line.
+const LANES: usize = 16;
+/// Groups of columns summed at a time: an `i64` holds so many squares of [`TOGETHER`] rows, 2⁴²
+/// units each.
+const GROUPS: usize = 1 << 17;
 
 /// Sums per class of one block: row `i` belongs to class `labels[i]` of `classes`.
 pub fn sums_by_class(
@@ -43,8 +42,9 @@ pub fn sums_by_class(
         return Ok(vec![Sums::zeros(0); classes]);
     }
     // what a task or a block does once for every class must not outweigh its rows
-    let least = classes.clamp(256, TASK);
-    let rows = block.rows().div_ceil(4 * rayon::current_num_threads().max(1)).clamp(least, TASK);
+    let threads = rayon::current_num_threads().max(1);
+    let tasks = (block.rows() / (TASK_PER_CLASS * classes * threads).max(1)).clamp(1, 4) * threads;
+    let rows = block.rows().div_ceil(tasks).clamp(classes.clamp(256, TASK), TASK);
     let sorted = (BLOCK_PER_CLASS * classes).clamp(*BLOCK.start(), *BLOCK.end()).max(classes);
     let partial = block.as_slice().par_chunks(rows * dim).zip(labels.par_chunks(rows));
     let partial = partial.map(|(chunk, labels)| {
@@ -94,6 +94,18 @@ struct Tally {
 struct Rounding {
     fine: f64,
     coarse: f64,
+}
+
+impl Rounding {
+    /// The bits that are added to a sum, and the square on the coarse grid.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
+    fn of(self, value: f32) -> (i64, i64) {
+        let wide = f64::from(value);
+        // the lower half of the constant's bits is zero: what is there is the whole number
+        let coarse = i64::from((wide + self.coarse).to_bits() as i32);
+        ((wide + self.fine).to_bits() as i64, coarse.wrapping_mul(coarse))
+    }
 }
 
 impl Tally {
@@ -178,73 +190,85 @@ fn add_class(
     (mine, next): (&[u32], &[u32]),
     rounding: Rounding,
 ) -> (i128, u32) {
-    let (dim, mut squares, mut largest) = (sums.len(), 0, 0);
-    let row = |at: u32| &rows[at as usize * dim..(at as usize + 1) * dim];
-    let (groups, rest) = mine.as_chunks::<TOGETHER>();
     let mut ahead = mine.iter().chain(next).skip(TOGETHER).copied();
-    for &group in groups {
-        let soon = std::array::from_fn(|_| ahead.next().map(row));
-        let (part, most) = add_rows(sums, group.map(row), soon, rounding);
-        squares += part;
-        largest = most.max(largest);
-    }
-    for &at in rest {
-        let (part, most) = add_rows(sums, [row(at)], [ahead.next().map(row)], rounding);
-        squares += part;
-        largest = most.max(largest);
-    }
-    (squares, largest)
+    let mut found = (0, 0);
+    let rest = add_groups::<TOGETHER>(sums, rows, mine, &mut ahead, rounding, &mut found);
+    let rest = add_groups::<4>(sums, rows, rest, &mut ahead, rounding, &mut found);
+    let rest = add_groups::<2>(sums, rows, rest, &mut ahead, rounding, &mut found);
+    add_groups::<1>(sums, rows, rest, &mut ahead, rounding, &mut found);
+    found
 }
 
-/// The same for a few rows, so that the sums are read and written once for all of them. Nothing
-/// but integers is carried from column to column: those the compiler may add side by side.
+/// The same for as many whole groups of rows as there are; returns the rows that are left.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
+fn add_groups<'a, const N: usize>(
+    sums: &mut [i64],
+    rows: &[f32],
+    mine: &'a [u32],
+    ahead: &mut impl Iterator<Item = u32>,
+    rounding: Rounding,
+    (squares, largest): &mut (i128, u32),
+) -> &'a [u32] {
+    let dim = sums.len();
+    let row = |at: u32| &rows[at as usize * dim..(at as usize + 1) * dim];
+    let (groups, rest) = mine.as_chunks::<N>();
+    for &group in groups {
+        // at the end a row that is there already: asking for it costs nothing
+        let soon = group.map(|at| row(ahead.next().unwrap_or(at)));
+        let (part, most) = add_rows(sums, group.map(row), soon, rounding);
+        *squares += part;
+        *largest = most.max(*largest);
+    }
+    rest
+}
+
+/// The same for a few rows, so that the sums are read and written once for all of them. Squares and
+/// magnitudes are kept apart for each lane: all lanes do the same then, as vectors need it.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
 fn add_rows<const N: usize>(
     sums: &mut [i64],
     rows: [&[f32]; N],
-    soon: [Option<&[f32]>; N],
+    soon: [&[f32]; N],
     rounding: Rounding,
 ) -> (i128, u32) {
-    let (mut total, mut squares, mut largest) = (0, 0i64, 0);
-    let (whole, tail) = sums.as_chunks_mut::<STRIDE>();
+    let (mut total, mut squares, mut largest) = (0, [0i64; LANES], [0u32; LANES]);
+    let (whole, tail) = sums.as_chunks_mut::<LANES>();
     for (part, sums) in whole.iter_mut().enumerate() {
-        for row in soon.into_iter().flatten() {
-            row.as_chunks::<STRIDE>().0[part].iter().step_by(LINE).for_each(fetch_ahead);
+        for row in soon {
+            fetch_ahead(&row[part * LANES]);
         }
-        // as many columns as there are sums, and both numbers known to the compiler
-        let rows = rows.map(|row| row.as_chunks::<STRIDE>().0[part].as_slice());
-        let (more, most) = add_columns(sums, rows, rounding);
-        (squares, largest) = (squares.wrapping_add(more), most.max(largest));
-        if (part + 1).is_multiple_of(COLUMNS / STRIDE) {
-            total += i128::from(std::mem::take(&mut squares));
+        // a copy of its own, which can stay in registers
+        let mut own = *sums;
+        for row in rows.map(|row| &row.as_chunks::<LANES>().0[part]) {
+            for lane in 0..LANES {
+                let (bits, square) = rounding.of(row[lane]);
+                own[lane] = own[lane].wrapping_add(bits);
+                squares[lane] = squares[lane].wrapping_add(square);
+                largest[lane] = largest[lane].max(row[lane].abs().to_bits());
+            }
+        }
+        *sums = own;
+        if (part + 1).is_multiple_of(GROUPS) {
+            (total, squares) = (total + whole_sum(squares), [0; LANES]);
         }
     }
-    let rows = rows.map(|row| row.as_chunks::<STRIDE>().1);
-    let (more, most) = add_columns(tail, rows, rounding);
-    (total + i128::from(squares.wrapping_add(more)), most.max(largest))
+    // what is left has numbers of its own: lanes picked one by one would have to lie in memory
+    let (mut square, mut most) = (0, 0);
+    for row in rows.map(|row| row.as_chunks::<LANES>().1) {
+        for (sum, &value) in tail.iter_mut().zip(row) {
+            let (bits, more) = rounding.of(value);
+            *sum = sum.wrapping_add(bits);
+            (square, most) = (square + more, value.abs().to_bits().max(most));
+        }
+    }
+    let most = largest.into_iter().max().unwrap_or(0).max(most);
+    (total + whole_sum(squares) + i128::from(square), most)
 }
 
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
-fn add_columns<const N: usize>(
-    sums: &mut [i64],
-    rows: [&[f32]; N],
-    rounding: Rounding,
-) -> (i64, u32) {
-    let (mut squares, mut largest) = (0i64, 0);
-    for column in 0..sums.len() {
-        let mut sum = sums[column];
-        for row in rows {
-            let value = row[column];
-            let wide = f64::from(value);
-            sum = sum.wrapping_add((wide + rounding.fine).to_bits() as i64);
-            // the lower half of the constant's bits is zero: what is there is the whole number
-            let coarse = i64::from((wide + rounding.coarse).to_bits() as i32);
-            squares = squares.wrapping_add(coarse.wrapping_mul(coarse));
-            largest = largest.max(value.abs().to_bits());
-        }
-        sums[column] = sum;
-    }
-    (squares, largest)
+fn whole_sum(lanes: [i64; LANES]) -> i128 {
+    lanes.into_iter().map(i128::from).sum()
 }
