@@ -120,7 +120,7 @@ impl Model {
         Ok(Self::of(ivoro::Model::new(variant, options)))
     }
 
-    /// Learns new classes as one phase and adds samples to known ones; whether there were new ones.
+    /// Learns new classes as one phase and adds samples to known ones; returns how many are known.
     fn teach(
         &self,
         py: Python<'_>,
@@ -128,15 +128,14 @@ impl Model {
         codes: PyReadonlyArray1<'_, u32>,
         names: Names<'_>,
         threads: Option<i64>,
-    ) -> Outcome<bool> {
+    ) -> Outcome<usize> {
         let labels = Labels::new(&codes, names);
         beside(py, threads, |pool| {
             let features = pool.install(|| features(&layers, Some(labels), false))?;
             let mut model = self.write();
             let model = &mut *model;
-            let before = model.head().known().len();
             pool.install(|| model.teach(&features))?;
-            Ok(model.head().known().len() > before)
+            Ok(model.head().known().len())
         })
     }
 

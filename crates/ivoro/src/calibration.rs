@@ -25,7 +25,8 @@ pub struct Calibration {
     pub thresholds: Vec<f64>,
     /// Held-out samples it was fitted on.
     pub samples: usize,
-    /// Under W: how far apart the classes of the base phase were in the metric of then.
+    /// Under W, without D, R and a large lift: how far apart the classes of the base phase were in the
+    /// metric of then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<f64>,
 }

@@ -158,16 +158,40 @@ impl Model {
     }
 
     /// Forgets a class; see [`Head::forget`]. Settings and calibration chosen on the base phase
-    /// stay as they are.
+    /// stay as they are; under W the temperature goes with the metric until a class of the base
+    /// phase is forgotten.
     pub fn forget(&mut self, class: &str, how: Forgetting) -> Result<()> {
-        self.head.forget(class, how)
+        self.changing_the_first(|head| head.forget(class, how))
+    }
+
+    /// Changes the head. Where classes of the first phase go with it, the temperature is from now on
+    /// the one that it has now.
+    fn changing_the_first<T>(&mut self, change: impl FnOnce(&mut Head) -> Result<T>) -> Result<T> {
+        let first = |head: &Head| -> Vec<String> {
+            let classes = head.phases().first().copied().unwrap_or(0);
+            head.known().iter().take(classes).map(|class| class.name.clone()).collect()
+        };
+        let fitted = self.settled_calibration();
+        let before = first(&self.head);
+        let outcome = change(&mut self.head)?;
+        if first(&self.head) != before {
+            self.calibration = fitted;
+        }
+        Ok(outcome)
+    }
+
+    /// The calibration with the temperature of now, whatever the first phase will be.
+    fn settled_calibration(&self) -> Option<Calibration> {
+        let fitted = self.calibration.clone()?;
+        let now = self.fitted_temperature().ok().flatten().unwrap_or(fitted.temperature);
+        Some(Calibration { temperature: now, reach: None, ..fitted })
     }
 
     /// A model of the same variant, settings, calibration and value range that knows no class; see
     /// [`Head::emptied`].
     #[must_use]
     pub fn emptied(&self) -> Self {
-        let (calibration, choices) = (self.calibration.clone(), self.choices.clone());
+        let (calibration, choices) = (self.settled_calibration(), self.choices.clone());
         Self::from_parts(self.head.emptied(), calibration, choices, self.network.clone())
     }
 
@@ -190,7 +214,8 @@ impl Model {
     /// The fitted one, in the metric of now.
     fn fitted_temperature(&self) -> Result<Option<f64>> {
         let Some(fitted) = &self.calibration else { return Ok(None) };
-        Ok(Some(fitted.temperature_at(self.head.reach()?)))
+        let reach = if fitted.reach.is_some() { self.head.reach()? } else { None };
+        Ok(Some(fitted.temperature_at(reach)))
     }
 
     /// Merges another model; see [`Head::merge`].
@@ -198,9 +223,10 @@ impl Model {
         if let Some(theirs) = &other.network {
             self.check_network(theirs)?;
         }
-        let report = self.head.merge(&other.head, ancestor.map(|model| &model.head))?;
+        let ancestor = ancestor.map(|model| &model.head);
+        let report = self.changing_the_first(|head| head.merge(&other.head, ancestor))?;
         if self.calibration.is_none() {
-            self.calibration.clone_from(&other.calibration);
+            self.calibration = other.settled_calibration();
         }
         if self.network.is_none() {
             self.network.clone_from(&other.network);

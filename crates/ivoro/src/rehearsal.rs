@@ -135,14 +135,13 @@ impl Rehearsal {
     pub fn calibrate(&self, head: &Head) -> Result<Calibration> {
         let judged = self.judged(head.known().len());
         let lifted = head.variant().lift && head.settings().lift > LIFT;
-        let judge = if head.is_additive() && !lifted {
-            head.without(&judged)?
-        } else {
-            let lift = head.settings().lift.min(LIFT);
-            let settings = Settings { lift, ..head.settings().clone() };
-            self.learn(head.variant(), settings, head.probes())?
-        };
-        judge_by(&judge, &judged)
+        if head.is_additive() && !lifted {
+            let judge = head.without(&judged)?;
+            return Ok(Calibration { reach: judge.reach()?, ..judge_by(&judge, &judged)? });
+        }
+        let lift = head.settings().lift.min(LIFT);
+        let settings = Settings { lift, ..head.settings().clone() };
+        judge_by(&self.learn(head.variant(), settings, head.probes())?, &judged)
     }
 
     /// Held-out samples to calibrate with: all, or as many of each class where there are too many.
@@ -193,8 +192,7 @@ fn judge_by(head: &Head, samples: &Features) -> Result<Calibration> {
         distances.append(&answers.distances.select(&kept))?;
         fitted.extend(kept.iter().map(|&at| labels[rows[at]]));
     }
-    let reach = head.reach()?;
-    Ok(Calibration { reach, ..Calibration::fit(&distances, &fitted, &strangeness) })
+    Ok(Calibration::fit(&distances, &fitted, &strangeness))
 }
 
 #[cfg(test)]

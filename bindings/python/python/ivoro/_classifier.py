@@ -589,10 +589,13 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         self, model: Model, arrays: list[NDArray[Any]], y: NDArray[Any], known: NDArray[Any]
     ) -> IVoroClassifier:
         labels, codes = encoded(y)
-        grown = model.teach(arrays, codes, names_of(labels), self.threads)
+        count = model.teach(arrays, codes, names_of(labels), self.threads)
         self.model_ = model
-        if grown:
-            self._settle(np.concatenate([known, labels]) if len(known) else labels)
+        if not len(known):
+            self._settle(labels)
+        elif count != len(self.classes_):
+            # other threads may have taught classes meanwhile
+            self._settle(np.concatenate([self.classes_, labels]))
         return self
 
     def _settle(self, labels: NDArray[Any]) -> None:

@@ -76,7 +76,7 @@ def encoded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
 
 def counted(y: NDArray[Any], low: int, high: int) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """The same for whole numbers that lie close together, without sorting them."""
-    shifted = np.subtract(y, low, dtype=np.int64) if low else y
+    shifted = np.subtract(y, low, dtype=np.int64) if low else y.astype(np.int64, copy=False)
     present = np.bincount(shifted) > 0
     if present.all():
         return np.arange(low, high + 1, dtype=y.dtype), shifted.astype(np.uint32)

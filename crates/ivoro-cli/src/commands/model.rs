@@ -184,6 +184,7 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
             "settings": head.settings(),
             "choices": model.choices(),
             "calibration": model.calibration(),
+            "temperature": model.calibration().and_then(|_| model.temperature().ok()),
             "network": model.network(),
             "layers": head.layers(),
             "phases": head.phases(),
@@ -216,7 +217,8 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
         let _ = writeln!(
             text,
             "temperature {:.4} from {} held-out samples",
-            fitted.temperature, fitted.samples
+            model.temperature()?,
+            fitted.samples
         );
     }
     let mut table = Table::new(&["class", "samples"], 1);

@@ -18,7 +18,8 @@ pub(super) fn tables(groups: &[Group<'_>]) -> Markup {
             "Under each number of ours stands the paper's, where it has one, with the difference "
             "ours minus paper. The best of ours in each column is marked. "
             "Methods that keep samples are set apart: they play another game. "
-            "All numbers are also in " a href="tables.csv" { "tables.csv" } "."
+            "All numbers of ours, with the paper's beside them, are also in "
+            a href="tables.csv" { "tables.csv" } "."
         }
         @if groups.is_empty() { (missing_line("tables", "ivoro run --out runs/first")) }
         @for set in &sets {

@@ -146,6 +146,11 @@ mod tests {
     #[test]
     fn values_outside_the_grid_and_nan_are_refused() {
         let grid = Grid::covering(&sample(2, 2));
+        let many = Matrix::new(8, 15, vec![1e9; 120]).unwrap();
+        assert!(matches!(
+            sums_by_class(&many, &[0; 8], 1, grid, 0),
+            Err(Error::OutOfRange { value: 1e9, .. })
+        ));
         // among the columns that are added side by side, and among those that are left
         let bad = [1e9, f32::NAN, f32::INFINITY];
         for (bad, at) in bad.into_iter().flat_map(|bad| [(bad, 3), (bad, 17)]) {

@@ -260,7 +260,8 @@ fn add_rows<const N: usize>(
         for (sum, &value) in tail.iter_mut().zip(row) {
             let (bits, more) = rounding.of(value);
             *sum = sum.wrapping_add(bits);
-            (square, most) = (square + more, value.abs().to_bits().max(most));
+            square = i64::wrapping_add(square, more);
+            most = value.abs().to_bits().max(most);
         }
     }
     let most = largest.into_iter().max().unwrap_or(0).max(most);

@@ -1,4 +1,5 @@
 use ivoro::calibration::softmin;
+use ivoro::head::{Forgetting, ScatterKept, Settings};
 use ivoro::model::{AskOptions, BurstRule, Prediction};
 use ivoro::{Error, Features, Head, Matrix, Model, ModelOptions, View};
 
@@ -179,7 +180,9 @@ fn on_a_line(seed: u64, classes: std::ops::Range<u32>, spread: impl Fn(u32) -> f
 #[test]
 fn under_w_the_temperature_follows_the_metric() {
     let spread = |class: u32| if class < 4 { 0.2 } else { 1.0 };
-    let mut model = Model::new(variant("iVoro-W"), ModelOptions::default());
+    let settings = Settings { scatter: ScatterKept::PerClass, ..Settings::default() };
+    let options = ModelOptions { settings, ..ModelOptions::default() };
+    let mut model = Model::new(variant("iVoro-W"), options);
     model.learn(&on_a_line(1, 0..4, spread)).unwrap();
     let fitted = model.calibration().unwrap().temperature;
     let first = model.temperature().unwrap();
@@ -202,6 +205,17 @@ fn under_w_the_temperature_follows_the_metric() {
     assert!((mean(now) - right).abs() < 0.12, "{} {right}", mean(now));
     assert!(mean(fitted) < right - 0.4, "{} {right}", mean(fitted));
     let asked = model.ask(&queries, AskOptions::default()).unwrap();
+    // without the classes that it was fitted on there is nothing to go by
+    assert_eq!(model.emptied().temperature().unwrap(), now);
+    let mut less = model.clone();
+    less.forget("3", Forgetting::Exact).unwrap();
+    assert_eq!(less.temperature().unwrap(), now);
+    less.forget("19", Forgetting::Exact).unwrap();
+    assert_eq!(less.temperature().unwrap(), now);
+    let mut followed = model.clone();
+    followed.forget("19", Forgetting::Exact).unwrap();
+    let followed = followed.temperature().unwrap();
+    assert!(followed != now && (followed / now - 1.0).abs() < 0.2, "{followed} {now}");
     let said: f64 = asked.iter().filter_map(|one| one.top[0].probability).sum();
     assert!((said / queries.len() as f64 - mean(now)).abs() < 1e-6);
 }
