@@ -139,10 +139,21 @@ impl Layer {
 }
 
 /// Names of classes: text, or whole numbers that are written as such.
-#[derive(FromPyObject)]
 pub(crate) enum Names<'py> {
     Numbers(PyReadonlyArray1<'py, i64>),
     Texts(Vec<String>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Names<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(numbers) = object.extract() {
+            return Ok(Self::Numbers(numbers));
+        }
+        let wrong = |_| Failure::value("labels: expected text in Unicode").into();
+        object.extract().map(Self::Texts).map_err(wrong)
+    }
 }
 
 impl From<Names<'_>> for Vec<String> {

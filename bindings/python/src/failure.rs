@@ -26,6 +26,15 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self(match error {
             Error::Io(error) => error.into(),
+            Error::Setting { name, value, reason } => {
+                // as the parameter is called here
+                let name = match name {
+                    "lambda" => "exponent",
+                    "false-rejection" => "share",
+                    name => name,
+                };
+                PyValueError::new_err(Error::Setting { name, value, reason }.to_string())
+            }
             Error::Locked { .. } => PyBlockingIOError::new_err(error.to_string()),
             error => PyValueError::new_err(error.to_string()),
         })

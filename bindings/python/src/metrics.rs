@@ -30,12 +30,11 @@ pub(crate) fn average(accuracies: Vec<f64>) -> f64 {
 }
 
 #[pyfunction]
-pub(crate) fn forgetting_pass(matrix: Vec<Vec<f64>>, phase: usize) -> Outcome<f64> {
+pub(crate) fn forgetting_pass(matrix: Vec<Vec<f64>>, phase: i64) -> Outcome<f64> {
     triangular(&matrix)?;
-    if phase >= matrix.len() {
-        let phases = matrix.len();
-        return Err(Failure::value(format!("phase {phase} is outside 0..{phases}")));
-    }
+    let phases = matrix.len();
+    let outside = || Failure::value(format!("phase {phase} is outside 0..{phases}"));
+    let phase = usize::try_from(phase).ok().filter(|&phase| phase < phases).ok_or_else(outside)?;
     Ok(library::forgetting_pass(&matrix, phase))
 }
 
@@ -55,13 +54,13 @@ pub(crate) fn backward_transfer(matrix: Vec<Vec<f64>>) -> Outcome<f64> {
 pub(crate) fn calibration_error(
     confidence: Vec<f64>,
     correct: Vec<bool>,
-    bins: usize,
+    bins: i64,
 ) -> Outcome<f64> {
     same_length("correct", confidence.len(), correct.len())?;
-    if bins == 0 || confidence.iter().any(|value| !(0.0..=1.0).contains(value)) {
+    if bins < 1 || confidence.iter().any(|value| !(0.0..=1.0).contains(value)) {
         return Err(Failure::value("calibration error: expected confidences in 0..1 and a bin"));
     }
-    Ok(library::calibration_error(&confidence, &correct, bins))
+    Ok(library::calibration_error(&confidence, &correct, bins as usize))
 }
 
 #[pyfunction]

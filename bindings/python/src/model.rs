@@ -1,6 +1,7 @@
 //! A model that Python can hold.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ivoro::Variant;
@@ -22,6 +23,8 @@ use crate::threads::beside;
 #[pyclass(frozen, module = "ivoro._ivoro")]
 pub(crate) struct Model {
     inner: RwLock<ivoro::Model>,
+    /// Counts the changes of which classes are known and in which order.
+    version: AtomicU64,
 }
 
 /// Distances, strangeness and uncertainty of queries.
@@ -68,8 +71,8 @@ impl Grouping {
 }
 
 impl Model {
-    fn of(inner: ivoro::Model) -> Self {
-        Self { inner: RwLock::new(inner) }
+    fn of(inner: ivoro::Model, version: u64) -> Self {
+        Self { inner: RwLock::new(inner), version: AtomicU64::new(version) }
     }
 
     // a panic leaves the model as it was: changes are made to a copy, or at the end
@@ -79,6 +82,25 @@ impl Model {
 
     fn write(&self) -> RwLockWriteGuard<'_, ivoro::Model> {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the model. Who has to wait until it is taught lets other threads of Python go on.
+    fn looked<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&ivoro::Model) -> T + Send) -> T {
+        py.detach(|| look(&self.read()))
+    }
+
+    /// Changes which classes are known.
+    fn changed<T: Send>(
+        &self,
+        py: Python<'_>,
+        change: impl FnOnce(&mut ivoro::Model) -> Outcome<T> + Send,
+    ) -> Outcome<T> {
+        py.detach(|| {
+            let mut model = self.write();
+            let outcome = change(&mut model)?;
+            self.version.fetch_add(1, Ordering::SeqCst);
+            Ok(outcome)
+        })
     }
 
     /// Asks on so many threads, without the interpreter's lock.
@@ -117,10 +139,10 @@ impl Model {
         let variant: Variant = variant.parse()?;
         let options = options(settings)?;
         options.settings.check()?;
-        Ok(Self::of(ivoro::Model::new(variant, options)))
+        Ok(Self::of(ivoro::Model::new(variant, options), 0))
     }
 
-    /// Learns new classes as one phase and adds samples to known ones; returns how many are known.
+    /// Learns new classes as one phase and adds samples to known ones.
     fn teach(
         &self,
         py: Python<'_>,
@@ -128,14 +150,18 @@ impl Model {
         codes: PyReadonlyArray1<'_, u32>,
         names: Names<'_>,
         threads: Option<i64>,
-    ) -> Outcome<usize> {
+    ) -> Outcome<()> {
         let labels = Labels::new(&codes, names);
         beside(py, threads, |pool| {
             let features = pool.install(|| features(&layers, Some(labels), false))?;
             let mut model = self.write();
             let model = &mut *model;
+            let before = model.head().known().len();
             pool.install(|| model.teach(&features))?;
-            Ok(model.head().known().len())
+            if model.head().known().len() != before {
+                self.version.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(())
         })
     }
 
@@ -222,14 +248,14 @@ impl Model {
     }
 
     /// Strangeness above which a query is rejected.
-    fn threshold(&self, share: f64) -> Outcome<f64> {
-        Ok(self.read().threshold(share)?)
+    fn threshold(&self, py: Python<'_>, share: f64) -> Outcome<f64> {
+        Ok(self.looked(py, |model| model.threshold(share))?)
     }
 
     /// Forgets a class.
-    fn forget(&self, name: &str, drop_probes: bool) -> Outcome<()> {
+    fn forget(&self, py: Python<'_>, name: &str, drop_probes: bool) -> Outcome<()> {
         let how = if drop_probes { Forgetting::DropProbes } else { Forgetting::Exact };
-        Ok(self.write().forget(name, how)?)
+        self.changed(py, |model| Ok(model.forget(name, how)?))
     }
 
     /// Merges another model; returns the names of the classes added and combined.
@@ -241,22 +267,34 @@ impl Model {
         ancestor: Option<&Self>,
     ) -> Outcome<(Vec<String>, Vec<String>)> {
         // clones, so that no lock is held while another is waited for
-        py.detach(|| {
-            let other = other.read().clone();
-            let ancestor = ancestor.map(|ancestor| ancestor.read().clone());
-            let report = self.write().merge(&other, ancestor.as_ref())?;
+        let other = other.looked(py, ivoro::Model::clone);
+        let ancestor = ancestor.map(|ancestor| ancestor.looked(py, ivoro::Model::clone));
+        self.changed(py, |model| {
+            let report = model.merge(&other, ancestor.as_ref())?;
             Ok((report.added, report.combined))
         })
     }
 
+    /// Makes one phase, in this order, of all classes that came after so many phases.
+    fn gather_phase(
+        &self,
+        py: Python<'_>,
+        after: usize,
+        order: Vec<String>,
+        begun: &Self,
+    ) -> Outcome<()> {
+        let begun = begun.looked(py, ivoro::Model::clone);
+        self.changed(py, |model| Ok(model.gather_phase(after, &order, &begun)?))
+    }
+
     /// A model of the same settings and value range that knows no class.
-    fn emptied(&self) -> Self {
-        Self::of(self.read().emptied())
+    fn emptied(&self, py: Python<'_>) -> Self {
+        Self::of(self.looked(py, ivoro::Model::emptied), 0)
     }
 
     /// A model with the same contents.
-    fn copy(&self) -> Self {
-        Self::of(self.read().clone())
+    fn copy(&self, py: Python<'_>) -> Self {
+        self.looked(py, |model| Self::of(model.clone(), self.version()))
     }
 
     /// Writes the model file; it appears whole or not at all.
@@ -270,103 +308,115 @@ impl Model {
     /// Reads a model file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> Outcome<Self> {
-        py.detach(|| Ok(Self::of(load(&path)?)))
+        py.detach(|| Ok(Self::of(load(&path)?, 0)))
     }
 
     /// The bytes of the model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| save_bytes(&self.read()))?;
+        let bytes = self.looked(py, save_bytes)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// A model from the bytes of its file.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> Outcome<Self> {
-        py.detach(|| Ok(Self::of(load_bytes(Path::new("model"), bytes)?)))
+    #[pyo3(signature = (bytes, version=0))]
+    fn from_bytes(py: Python<'_>, bytes: &[u8], version: u64) -> Outcome<Self> {
+        py.detach(|| Ok(Self::of(load_bytes(Path::new("model"), bytes)?, version)))
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> Outcome<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Outcome<Reduced<'py>> {
         let py = slf.py();
-        let bytes = slf.get().to_bytes(py)?;
-        Ok((py.get_type::<Self>().getattr("from_bytes")?, (bytes,)))
+        let this = slf.get();
+        // the version changes with the model, which nobody changes meanwhile
+        let (bytes, version) = this.looked(py, |model| (save_bytes(model), this.version()));
+        let bytes = PyBytes::new(py, &bytes?);
+        Ok((py.get_type::<Self>().getattr("from_bytes")?, (bytes, version)))
     }
 
-    fn __eq__(&self, other: &Self) -> bool {
+    fn __eq__(&self, py: Python<'_>, other: &Self) -> bool {
         if std::ptr::eq(self, other) {
             return true;
         }
-        let other = other.read().clone();
-        self.read().head() == other.head()
+        let other = other.looked(py, ivoro::Model::clone);
+        self.looked(py, |model| model.head() == other.head())
+    }
+
+    /// Counts the changes of which classes are known and in which order.
+    #[getter]
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
     }
 
     /// Class names in order of arrival.
     #[getter]
-    fn classes(&self) -> Vec<String> {
-        self.read().head().known().iter().map(|class| class.name.clone()).collect()
+    fn classes(&self, py: Python<'_>) -> Vec<String> {
+        self.looked(py, |model| {
+            model.head().known().iter().map(|class| class.name.clone()).collect()
+        })
     }
 
     /// Samples learned of each class.
     #[getter]
-    fn counts(&self) -> Vec<u64> {
-        self.read().head().known().iter().map(|class| class.statistics.count).collect()
+    fn counts(&self, py: Python<'_>) -> Vec<u64> {
+        self.looked(py, |model| {
+            model.head().known().iter().map(|class| class.statistics.count).collect()
+        })
     }
 
     /// Classes of each phase.
     #[getter]
-    fn phases(&self) -> Vec<usize> {
-        self.read().head().phases()
+    fn phases(&self, py: Python<'_>) -> Vec<usize> {
+        self.looked(py, |model| model.head().phases())
     }
 
     /// Names and dimensions of the layers in use.
     #[getter]
-    fn layers(&self) -> Vec<(String, usize)> {
-        self.read().head().layers().to_vec()
+    fn layers(&self, py: Python<'_>) -> Vec<(String, usize)> {
+        self.looked(py, |model| model.head().layers().to_vec())
     }
 
     /// The variant's name.
     #[getter]
-    fn variant(&self) -> String {
-        self.read().head().variant().to_string()
+    fn variant(&self, py: Python<'_>) -> String {
+        self.looked(py, |model| model.head().variant().to_string())
     }
 
     /// Whether temperature and thresholds were fitted.
     #[getter]
-    fn calibrated(&self) -> bool {
-        self.read().calibration().is_some()
+    fn calibrated(&self, py: Python<'_>) -> bool {
+        self.looked(py, |model| model.calibration().is_some())
     }
 
     /// Bytes of all numbers kept.
     #[getter]
-    fn bytes(&self) -> usize {
-        self.read().head().bytes()
+    fn bytes(&self, py: Python<'_>) -> usize {
+        self.looked(py, |model| model.head().bytes())
     }
 
     /// Settings in use, as JSON.
-    fn settings(&self) -> Outcome<String> {
-        Ok(serde_json::to_string(self.read().head().settings())?)
+    fn settings(&self, py: Python<'_>) -> Outcome<String> {
+        Ok(self.looked(py, |model| serde_json::to_string(model.head().settings()))?)
     }
 
     /// How settings were chosen, as JSON.
-    fn choices(&self) -> Outcome<String> {
-        Ok(serde_json::to_string(self.read().choices())?)
+    fn choices(&self, py: Python<'_>) -> Outcome<String> {
+        Ok(self.looked(py, |model| serde_json::to_string(model.choices()))?)
     }
 
     /// Every number kept, as JSON.
-    fn audit(&self) -> Outcome<String> {
-        Ok(serde_json::to_string(&ivoro::audit::audit(self.read().head()))?)
+    fn audit(&self, py: Python<'_>) -> Outcome<String> {
+        Ok(self.looked(py, |model| serde_json::to_string(&ivoro::audit::audit(model.head())))?)
     }
 
     /// Centres between phases, one array a block.
     fn centroids<'py>(&self, py: Python<'py>) -> Outcome<Vec<Bound<'py, PyArray2<f32>>>> {
-        let centroids = self.read().head().centroids()?;
+        let centroids = self.looked(py, |model| model.head().centroids())?;
         centroids.into_iter().map(|block| array(py, block)).collect()
     }
 
     /// Centres and weights of the power diagram of a single layer.
     fn diagram<'py>(&self, py: Python<'py>) -> Outcome<Diagram<'py>> {
-        let diagram = py.detach(|| self.read().head().diagram())?;
+        let diagram = self.looked(py, |model| model.head().diagram())?;
         let [layer] = diagram.layers() else {
             return Err(Failure::value("the cells of several layers are no power diagram"));
         };
@@ -374,6 +424,9 @@ impl Model {
         Ok((array(py, layer.centres().clone())?, weights))
     }
 }
+
+/// What makes a model again, and what it takes for that.
+type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, u64));
 
 /// Centres, one a row, and weights.
 type Diagram<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f32>>);

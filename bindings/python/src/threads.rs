@@ -16,6 +16,9 @@ static POOLS: Mutex<BTreeMap<(u32, usize), Arc<ThreadPool>>> = Mutex::new(BTreeM
 /// Variables that bound the threads where no argument does, the first that is set.
 const VARIABLES: [&str; 2] = ["RAYON_NUM_THREADS", "OMP_NUM_THREADS"];
 
+/// More threads than that nobody wants.
+const MOST: i64 = 1024;
+
 /// Does the work without the interpreter's lock, on so many threads.
 pub(crate) fn detached<T: Send>(
     py: Python<'_>,
@@ -41,9 +44,9 @@ pub(crate) fn beside<T: Send>(
 pub(crate) fn count(threads: Option<i64>) -> Outcome<usize> {
     let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     match threads {
-        None => Ok(from_environment().unwrap_or_else(cores)),
+        None => Ok(from_environment().map_or_else(cores, |count| count.min(MOST as usize))),
         Some(-1) => Ok(cores()),
-        Some(threads @ 1..=65_536) => Ok(threads as usize),
+        Some(threads @ 1..=MOST) => Ok(threads as usize),
         Some(other) => Err(Failure::value(format!(
             "threads = {other}: expected a positive number, -1 for all cores, or None"
         ))),

@@ -22,10 +22,26 @@ def test_blocks_add_up_to_the_whole(variant):
     begun = distributed.begin(model, X[::3], y[::3])
     blocks = [distributed.block(begun, X[rows], y[rows]) for rows in parts_of(X, 7)]
     combined, whole = distributed.combine(begun, blocks), model.fit(X, y)
+    assert combined.model_ == whole.model_ and combined.phases_ == [4]
     assert combined.counts_.tolist() == [50, 50, 50, 50]
     assert np.array_equal(combined.centroids_, whole.centroids_)
     assert np.allclose(combined.decision_function(X), whole.decision_function(X), rtol=1e-5)
     assert np.array_equal(combined.predict(X), whole.predict(X))
+
+
+def test_settings_and_calibration_are_those_of_the_sample():
+    X, y = blobs(samples=50, spread=2.0)
+    whole = IVoroClassifier("iVoro-NW").fit(X, y)
+    begun = distributed.begin(IVoroClassifier("iVoro-NW"), X, y)
+    # every class in a block of its own, and a block without any sample
+    blocks = [distributed.block(begun, X[y == name], y[y == name]) for name in np.unique(y)[::-1]]
+    combined = distributed.combine(begun, [*blocks, distributed.block(begun, X[:0], y[:0])])
+    assert combined.model_ == whole.model_ and combined.choices_ == whole.choices_
+    assert np.array_equal(combined.predict_proba(X), whole.predict_proba(X))
+    more = X[:50] + 3, np.repeat("new", 50)
+    assert np.array_equal(
+        combined.partial_fit(*more).predict_proba(X), whole.partial_fit(*more).predict_proba(X)
+    )
 
 
 def test_equal_blocks_count_twice():
@@ -44,8 +60,10 @@ def test_probes_need_all_samples_together(samples):
 
 def test_nothing_to_combine(samples):
     begun = distributed.begin(IVoroClassifier("iVoro"), *samples)
-    with pytest.raises(ValueError, match="expected at least 1, found 0"):
+    with pytest.raises(ValueError, match="expected at least 1 with samples, found 0"):
         distributed.combine(begun, [])
+    with pytest.raises(ValueError, match="expected at least 1 with samples, found 0"):
+        distributed.combine(begun, [distributed.block(begun, samples[0][:0], [])])
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +89,25 @@ def dataset(ray, X, y, blocks=6):
 
 
 def test_two_workers_learn_what_one_machine_would(cluster):
-    X, y = blobs(samples=60)
+    X, y = blobs(samples=60, spread=2.0)
     assert len([node for node in cluster.nodes() if node["Alive"]]) == 2
     data = dataset(cluster, X, y)
-    for variant in ("iVoro", "iVoro-NW"):
-        model = IVoroClassifier(variant, **SETTINGS)
-        learned, whole = distributed.fit(data, model), IVoroClassifier(variant, **SETTINGS).fit(X, y)
+    for variant in ("iVoro", "iVoro-N", "iVoro-NW"):
+        model = IVoroClassifier(variant)
+        learned, whole = distributed.fit(data, model), IVoroClassifier(variant).fit(X, y)
         assert learned.counts_.tolist() == [60, 60, 60, 60]
-        assert learned.classes_.tolist() == whole.classes_.tolist()
-        assert np.array_equal(learned.centroids_, whole.centroids_)
-        assert np.allclose(learned.decision_function(X), whole.decision_function(X), rtol=1e-5)
-        assert np.array_equal(learned.predict(X), whole.predict(X))
+        assert learned.choices_ == whole.choices_
+        assert learned.model_ == whole.model_
+        assert np.array_equal(learned.predict_proba(X), whole.predict_proba(X))
+
+
+def test_a_sample_chooses_the_settings_of_many_rows(cluster):
+    X, y = blobs(samples=60)
+    model = IVoroClassifier("iVoro-NW", **SETTINGS)
+    learned = distributed.fit(dataset(cluster, X, y), model, sample=40)
+    assert learned.counts_.tolist() == [60, 60, 60, 60]
+    assert np.allclose(learned.centroids_, model.fit(X, y).centroids_, rtol=1e-6)
+    assert np.array_equal(learned.predict(X), model.predict(X))
 
 
 def test_both_workers_take_part(cluster):

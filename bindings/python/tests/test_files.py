@@ -39,6 +39,23 @@ def test_whole_numbers_come_back_as_such(tmp_path):
     assert IVoroClassifier.load(path).classes_.tolist() == ["007", "7"]
 
 
+def test_only_files_are_written_over(tmp_path, samples):
+    model = IVoroClassifier("iVoro").fit(*samples)
+    pipe, link, path = (tmp_path / name for name in ("pipe", "link.ivoro", "model.ivoro"))
+    os.mkfifo(pipe)
+    for place in (pipe, tmp_path):
+        with pytest.raises(OSError, match="expected a file, found a"):
+            model.save(place)
+    assert pipe.is_fifo()
+    link.symlink_to("model.ivoro")
+    path.touch(0o600)
+    model.save(link)
+    assert link.is_symlink() and path.stat().st_mode & 0o777 == 0o600
+    assert IVoroClassifier.load(path).model_ == model.model_
+    with pytest.raises(OSError):
+        IVoroClassifier.load(tmp_path)
+
+
 def test_files_that_can_not_be_read(tmp_path, samples):
     model = IVoroClassifier("iVoro").fit(*samples)
     with pytest.raises(FileNotFoundError, match="nowhere.ivoro"):

@@ -178,7 +178,9 @@ def test_uncertainty_is_the_disagreement_of_views(samples):
     turned[0, 2] += 3
     assert model.uncertainty(turned)[0] > same[0]
     assert np.array_equal(model.uncertainty(turned)[1:], same[1:])
+    # one vector a query: a single view, or all of them in one
     assert not IVoroClassifier("iVoro").fit(X, y).uncertainty(X).any()
+    assert not IVoroClassifier("iVoro-WAI", ridge=1.0).fit(turned, y).uncertainty(turned).any()
 
 
 def test_settings_are_given_or_chosen(samples):
@@ -203,6 +205,49 @@ def test_settings_are_given_or_chosen(samples):
 def test_settings_out_of_range(settings, sentence, samples):
     with pytest.raises(ValueError, match=sentence):
         IVoroClassifier(**settings).fit(*samples)
+
+
+def test_parameters_stay_until_fit(samples, queries):
+    model = IVoroClassifier("iVoro").partial_fit(*samples)
+    model.set_params(threads=1).partial_fit(*samples)
+    model.set_params(variant="iVoro-NW")
+    with pytest.raises(ValueError, match="variant = 'iVoro-NW': .* begun with 'iVoro'; fit anew"):
+        model.partial_fit(*samples)
+    assert model.counts_.tolist() == [40, 40, 40, 40]
+    assert model.fit(*samples).settings_["ridge"] > 0
+    model.layer_weights = (2.0, 1.0)
+    with pytest.raises(ValueError, match="layer_weights"):
+        model.partial_fit(*samples)
+
+
+@pytest.mark.parametrize("variant", ["iVoro-NW", "iVoro-W", "iVoro-Q", "iVoro-KW"])
+def test_one_sample_of_each_class_is_enough(variant, samples):
+    X, y = samples
+    model = IVoroClassifier(variant, lift=64).fit(X[::20], y[::20])
+    assert model.score(X, y) > 0.9
+    assert model.partial_fit(X, y).score(X, y) == 1.0
+
+
+def test_equal_distances_go_to_the_class_that_came_first():
+    model = IVoroClassifier("iVoro").fit([[1.0]], ["b"]).partial_fit([[1.0], [9.0]], ["a", "c"])
+    assert model.predict([[1.2]]).tolist() == ["b"]
+    assert model.classes_[model.kneighbors([[1.2]], 3)[1]].tolist() == [["b", "a", "c"]]
+
+
+def test_numbers_whose_squares_overflow_are_refused(samples):
+    X, y = samples
+    model = IVoroClassifier("iVoro").fit(X, y)
+    for work in (lambda X: model.predict_proba(X), lambda X: IVoroClassifier("iVoro").fit(X, y)):
+        with pytest.raises(ValueError, match="row 0, layer last, .* within ±1e15"):
+            work(X * np.float32(1e30))
+
+
+def test_a_classifier_of_another_kind_is_not_merged(samples):
+    model = IVoroClassifier("iVoro").fit(*samples)
+    with pytest.raises(ValueError, match="other: expected an IVoroClassifier, found int"):
+        model.merge(3)
+    with pytest.raises(NotFittedError):
+        model.merge(IVoroClassifier("iVoro").fit(*samples), IVoroClassifier("iVoro"))
 
 
 def test_more_classes_than_labels_fit_in_a_byte():

@@ -18,6 +18,10 @@ def test_against_numpy_and_scikit_learn():
     assert metrics.pearson([1, 1], [1, 2]) is None
 
 
+def test_more_bins_than_fit_in_memory():
+    assert metrics.calibration_error([0.25, 0.75], [True, True], 10**15) == pytest.approx(0.5)
+
+
 def test_two_kinds_of_forgetting():
     matrix = [[90.0], [70.0, 80.0], [75.0, 60.0, 95.0], [60.0, 70.0, 90.0, 50.0]]
     assert metrics.forgetting_pass(matrix) == pytest.approx(15.0)
@@ -35,5 +39,9 @@ def test_what_is_refused():
         metrics.calibration_error([0.5, 0.5], [True])
     with pytest.raises(ValueError, match="bin"):
         metrics.calibration_error([0.5], [True], bins=0)
+    with pytest.raises(ValueError, match="bin"):
+        metrics.calibration_error([0.5], [True], bins=-1)
+    with pytest.raises(ValueError, match="phase -1 is outside 0..0"):
+        metrics.forgetting_pass([])
     with pytest.raises(ValueError, match="y: expected 1 entries, found 2"):
         metrics.pearson([1.0], [1.0, 2.0])

@@ -1,10 +1,13 @@
 """Threads, processes and the interpreter's lock."""
 
+import concurrent.futures
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -27,6 +30,7 @@ def test_variables_bound_the_threads():
     assert counted(OMP_NUM_THREADS="5,2") == 5
     assert counted(RAYON_NUM_THREADS="2", OMP_NUM_THREADS="3") == 2
     assert counted(OMP_NUM_THREADS="many") == counted() >= 1
+    assert counted(OMP_NUM_THREADS="99999999") == 1024
 
 
 def test_the_argument_comes_first(monkeypatch):
@@ -107,6 +111,83 @@ def test_many_threads_ask_while_one_teaches():
         worker.join()
     assert not wrong
     assert model.score(X, y) == 1.0
+
+
+def together(*works):
+    """Does all of it at once and raises what any of it raised."""
+    with concurrent.futures.ThreadPoolExecutor(len(works)) as pool:
+        for done in [pool.submit(work) for work in works]:
+            done.result(timeout=120)
+
+
+def test_many_threads_teach_ask_and_forget_one_classifier():
+    X = np.random.default_rng(5).normal(size=(600, 8)).astype(np.float32)
+    y = np.arange(600) // 5
+    model = IVoroClassifier("iVoro", threads=2).fit(X[:50], y[:50])
+    learned = threading.Event()
+
+    def teach(first):
+        for at in range(50 + 5 * first, 600, 15):
+            model.partial_fit(X[at : at + 5], y[at : at + 5])
+
+    def forget():
+        for label in range(1, 10):
+            model.forget(label)
+        learned.set()
+
+    def ask():
+        while not learned.is_set():
+            assert np.isin(model.predict(X), y).all()
+            assert np.allclose(model.predict_proba(X[:9]).sum(axis=1), 1.0)
+            assert len(model.kneighbors(X[:9], 3)[1]) == 9
+            copy = pickle.loads(pickle.dumps(model))
+            assert len(copy.classes_) == len(copy.counts_) == len(copy.centroids_)
+            copy.predict(X[:9])
+
+    together(*(partial(teach, first) for first in range(3)), forget, ask, ask)
+    assert model.classes_.tolist() == [0, *range(10, 120)]
+    assert model.counts_.tolist() == [5] * 111
+    kept = np.isin(y, model.classes_)
+    whole = IVoroClassifier("iVoro").fit(X, y)
+    for label in range(1, 10):
+        whole.forget(label)
+    assert np.array_equal(model.centroids_, whole.centroids_)
+    assert np.array_equal(model.predict(X[kept]), whole.predict(X[kept]))
+
+
+def test_first_calls_at_once_lose_nothing():
+    X, y = blobs(classes=6)
+    model = IVoroClassifier("iVoro")
+    together(*(partial(model.partial_fit, X[y == name], y[y == name]) for name in np.unique(y)))
+    assert model.classes_.tolist() == np.unique(y).tolist()
+
+
+def test_a_look_lets_other_threads_go_on():
+    X = np.random.default_rng(0).random((20_000, 256), dtype=np.float32)
+    y = np.arange(len(X)) % 100
+    model = IVoroClassifier("iVoro-W", ridge=1.0, threads=1).fit(X, y)
+    ready, looked, turns = threading.Event(), threading.Event(), 0
+
+    def look():
+        ready.wait()
+        for _ in range(3):
+            assert len(model.counts_) == 100
+        looked.set()
+
+    def teach():
+        ready.set()
+        for _ in range(3):
+            model.partial_fit(X, y)
+
+    workers = [threading.Thread(target=work) for work in (look, teach)]
+    for worker in workers:
+        worker.start()
+    ready.wait()
+    while not looked.is_set():
+        turns += 1
+    for worker in workers:
+        worker.join()
+    assert turns > 1000
 
 
 def test_work_that_waits_takes_up_no_work_that_waits_for_it():

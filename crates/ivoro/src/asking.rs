@@ -12,7 +12,8 @@ use crate::model::Model;
 pub struct Prediction {
     /// The nearest classes, nearest first.
     pub top: Vec<Candidate>,
-    /// How much the views of the query disagree; 0 with a single view.
+    /// How much the views of the query disagree; 0 with a single view, and under W with AI, where
+    /// they are one vector.
     pub uncertainty: f64,
     /// Distance to the nearest class in units of what is usual in that class; `None` where only
     /// differences of distances were measured (letter K without rejection).

@@ -9,13 +9,17 @@ use fs_err::File;
 use crate::error::{Error, Result};
 
 /// Writes `path` through `fill`: a reader sees the old file or the complete new one, and after a
-/// return without an error the new one survives a power cut.
+/// return without an error the new one survives a power cut. A link stays one, and what it points
+/// at is written; the file's permissions stay too.
 pub fn write_atomically(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
 ) -> Result<()> {
+    let path = &behind_links(path);
+    let kept = permissions(path)?;
     let (temporary, file) = create_beside(path)?;
-    let written = fill_and_rename(file, &temporary, path, fill);
+    let kept = kept.map_or(Ok(()), |kept| Ok(file.set_permissions(kept)?));
+    let written = kept.and_then(|()| fill_and_rename(file, &temporary, path, fill));
     if written.is_err() {
         // The first error is the one to report; a file left behind only costs space.
         let _ = fs_err::remove_file(&temporary);
@@ -36,6 +40,27 @@ fn fill_and_rename(
     drop(writer);
     fs_err::rename(temporary, path)?;
     sync_directory(path)
+}
+
+/// The file that a path leads to; it need not be there.
+pub(crate) fn behind_links(path: &Path) -> PathBuf {
+    let linked = path.is_symlink().then(|| std::fs::canonicalize(path).ok()).flatten();
+    linked.unwrap_or_else(|| path.to_owned())
+}
+
+/// The permissions of the file that is to be replaced. A folder, a device or a pipe is none, and to
+/// put a file in its place would be more than was asked for.
+fn permissions(path: &Path) -> Result<Option<std::fs::Permissions>> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => Ok(Some(found.permissions())),
+        Ok(found) => {
+            let what = if found.is_dir() { "a folder" } else { "a device or a pipe" };
+            let sentence = format!("{}: expected a file, found {what}", path.display());
+            Err(std::io::Error::other(sentence).into())
+        }
+        // whatever else is wrong is said when the file beside it is made
+        Err(_) => Ok(None),
+    }
 }
 
 /// A new file in the same directory, because a rename is atomic only inside one file system.
@@ -94,6 +119,30 @@ mod tests {
             assert_eq!(fs_err::read_to_string(&path).unwrap(), text);
         }
         assert_eq!(names(directory.path()), ["model"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_permissions_stay_and_only_files_are_replaced() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let directory = tempfile::tempdir().unwrap();
+        let [file, link, folder] = ["file", "link", "folder"].map(|it| directory.path().join(it));
+        fs_err::write(&file, "old").unwrap();
+        fs_err::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        symlink("file", &link).unwrap();
+        write_atomically(&link, |file| Ok(file.write_all(b"new")?)).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs_err::read_to_string(&file).unwrap(), "new");
+        assert_eq!(fs_err::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        fs_err::create_dir(&folder).unwrap();
+        let socket = directory.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for (path, what) in [(&folder, "a folder"), (&socket, "a device or a pipe")] {
+            let refused = write_atomically(path, |_| Ok(())).unwrap_err();
+            assert!(matches!(refused, Error::Io(_)));
+            assert!(refused.to_string().ends_with(&format!("expected a file, found {what}")));
+        }
+        assert_eq!(names(directory.path()).len(), 4);
     }
 
     #[test]

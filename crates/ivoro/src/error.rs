@@ -51,8 +51,10 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// A feature value is NaN or infinite.
-    #[error("{origin}: row {row}, layer {layer}, view {view}: {value} is not a finite number")]
+    /// A feature value is NaN, infinite, or so large that distances would be.
+    #[error(
+        "{origin}: row {row}, layer {layer}, view {view}: {value} is not a finite number within ±1e15"
+    )]
     NotFinite {
         /// The file or set the row belongs to.
         origin: String,

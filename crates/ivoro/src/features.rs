@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::vectors::not_finite;
+use crate::vectors::too_large;
+
+/// The largest magnitude of a feature: squares of larger ones, and their sums, may not be finite.
+const LARGEST: f32 = 1e15;
 
 /// How an image was turned before the network saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,7 +120,7 @@ impl Features {
             let (layer, view) = (index / self.views.len(), index % self.views.len());
             let dim = self.blocks[layer * self.views.len()].cols();
             self.check_shape(block, layer, dim)?;
-            if let Some(at) = not_finite(block.as_slice()) {
+            if let Some(at) = too_large(block.as_slice(), LARGEST) {
                 return Err(Error::NotFinite {
                     origin: self.origin.to_string(),
                     row: at / block.cols(),

@@ -18,7 +18,8 @@ pub(crate) fn open_and_map(path: &Path) -> Result<(File, Mmap)> {
     let file = File::open(path)?;
     // A pipe or a directory has no length to check anything against.
     if !file.metadata()?.is_file() {
-        return Err(malformed(path, "not a regular file".to_owned()));
+        let sentence = format!("{}: not a regular file", path.display());
+        return Err(std::io::Error::other(sentence).into());
     }
     // SAFETY: the map is read-only, private to one `read` call, and only ever read as plain
     // bytes, for which every bit pattern is valid: another process that rewrites the file

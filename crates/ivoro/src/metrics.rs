@@ -1,6 +1,8 @@
 //! What is reported of a run. Metrics take phases, never label strings, so that phases of any
 //! size and number work.
 
+use std::collections::BTreeMap;
+
 /// Accuracy by phase: `matrix[i][j]` is the accuracy, after phase i, on the classes of phase j ≤ i.
 pub type AccuracyMatrix = [Vec<f64>];
 
@@ -36,13 +38,15 @@ fn best(matrix: &AccuracyMatrix, until: usize, phase: usize) -> f64 {
 
 /// Expected calibration error: mean gap between confidence and accuracy over `bins` equal bins.
 pub fn calibration_error(confidence: &[f64], correct: &[bool], bins: usize) -> f64 {
-    let mut sums = vec![(0f64, 0f64); bins];
+    // most bins are empty where there are more of them than samples
+    let mut sums = BTreeMap::<usize, (f64, f64)>::new();
     for (&confidence, &correct) in confidence.iter().zip(correct) {
         let bin = ((confidence * bins as f64) as usize).min(bins - 1);
-        sums[bin].0 += confidence;
-        sums[bin].1 += f64::from(u8::from(correct));
+        let sums = sums.entry(bin).or_default();
+        sums.0 += confidence;
+        sums.1 += f64::from(u8::from(correct));
     }
-    let gap: f64 = sums.iter().map(|(confidence, correct)| (confidence - correct).abs()).sum();
+    let gap: f64 = sums.values().map(|(confidence, correct)| (confidence - correct).abs()).sum();
     gap / confidence.len().max(1) as f64
 }
 

@@ -195,6 +195,21 @@ impl Model {
         Self::from_parts(self.head.emptied(), calibration, choices, self.network.clone())
     }
 
+    /// Makes one phase, in this order, of the classes that came after so many phases, which may have
+    /// been learned in parts at several places; a class that is not named comes last. Without phases
+    /// before, and if `begun` knows the same classes, its calibration is taken over. Probes belong
+    /// to a phase of their own: models that have them are refused.
+    pub fn gather_phase(&mut self, after: usize, order: &[String], begun: &Self) -> Result<()> {
+        self.head.gather_phase(after, order)?;
+        let names = |head: &Head| -> Vec<String> {
+            head.known().iter().map(|class| class.name.clone()).collect()
+        };
+        if after == 0 && names(&self.head) == names(&begun.head) {
+            self.calibration.clone_from(&begun.calibration);
+        }
+        Ok(())
+    }
+
     /// T of p_k ∝ exp(−d_k / T): fitted on held-out samples of the base phase, or, where that was
     /// too small, that of round Gaussian classes whose spread is the mean one.
     pub fn temperature(&self) -> Result<f64> {
@@ -401,10 +416,10 @@ impl Learner for Model {
 
     fn judge(&self, queries: &Features) -> Result<Judgement> {
         let answers = self.head.ask(queries, !self.head.variant().lift)?;
-        let rotates = self.head.variant().rotates();
+        let (views, _) = self.head.variant().separate();
         Ok(Judgement {
             strangeness: (!self.head.variant().lift).then_some(answers.strangeness),
-            uncertainty: rotates.then_some(answers.uncertainty),
+            uncertainty: (views > 1).then_some(answers.uncertainty),
             temperature: self.fitted_temperature()?,
             distances: answers.distances,
         })

@@ -9,9 +9,6 @@ const CHUNK: usize = 1 << 16;
 /// Partial sums of a product.
 const LANES: usize = 16;
 
-/// The bits of infinity; those of NaN without its sign are more.
-const INFINITE: u32 = 0x7F80_0000;
-
 /// Runs work with the widest vectors that the machine has. The work, and what it calls, must be
 /// `#[inline(always)]`.
 ///
@@ -86,11 +83,13 @@ pub(crate) fn largest_magnitude(numbers: &[f32]) -> f32 {
     f32::from_bits(largest.unwrap_or(0))
 }
 
-/// The place of the first number that is infinite or none at all.
-pub(crate) fn not_finite(numbers: &[f32]) -> Option<usize> {
-    let chunk = numbers.par_chunks(CHUNK).position_first(|part| largest_bits(part) >= INFINITE)?;
+/// The place of the first number that lies outside ±`most`, or is none at all: the bits of NaN
+/// without its sign are more than those of infinity.
+pub(crate) fn too_large(numbers: &[f32], most: f32) -> Option<usize> {
+    let most = most.to_bits();
+    let chunk = numbers.par_chunks(CHUNK).position_first(|part| largest_bits(part) > most)?;
     let first = chunk * CHUNK;
-    numbers[first..].iter().position(|value| !value.is_finite()).map(|at| first + at)
+    numbers[first..].iter().position(|value| value.abs().to_bits() > most).map(|at| first + at)
 }
 
 fn largest_bits(numbers: &[f32]) -> u32 {
@@ -107,12 +106,14 @@ mod tests {
     #[test]
     fn the_first_bad_number_is_found_wherever_it_is() {
         let mut numbers = vec![1.5f32; 3 * CHUNK + 17];
-        assert_eq!(not_finite(&numbers), None);
+        assert_eq!(too_large(&numbers, 1.5), None);
         for at in [numbers.len() - 1, 2 * CHUNK, CHUNK - 1, 0] {
             numbers[at] = if at % 2 == 0 { f32::NAN } else { f32::NEG_INFINITY };
-            assert_eq!(not_finite(&numbers), Some(at));
+            assert_eq!(too_large(&numbers, 1.5), Some(at));
         }
-        assert_eq!(not_finite(&[]), None);
+        numbers[0] = -1.500_001;
+        assert_eq!(too_large(&numbers, 1.5), Some(0));
+        assert_eq!(too_large(&[], 1.5), None);
     }
 
     #[test]

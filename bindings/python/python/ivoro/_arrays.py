@@ -67,6 +67,8 @@ def check_features(estimator: Any, arrays: list[NDArray[Any]], reset: bool) -> N
     found = arrays[0].shape[-1]
     if reset:
         estimator.n_features_in_ = found
+        # of another table, learned before
+        estimator.__dict__.pop("feature_names_in_", None)
     elif found != estimator.n_features_in_:
         raise ValueError(
             f"X has {found} features, but {type(estimator).__name__} is expecting "

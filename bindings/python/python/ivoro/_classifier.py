@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +21,26 @@ from sklearn.utils.validation import (
 
 from ._arrays import KINDS, codes_of, foreign, is_layers, is_plain, layers_of
 from ._ivoro import Model
-from ._labels import alike, encoded, labels_of, names_of, text_of, texts_of
+from ._labels import alike, encoded, joined, labels_of, names_of, texts_of
+
+T = TypeVar("T")
 
 #: Settings of a model file and the parameters that stand for them, where the names differ.
 _TRANSFORM = {"lambda": "exponent", "scale": "scale", "shift": "shift"}
+
+
+class _Known(NamedTuple):
+    """A model and the classes that it knew at some time."""
+
+    model: Model
+    #: Counted by the model.
+    version: int
+    #: The labels, sorted.
+    classes: NDArray[Any]
+    #: Where each of them is among those in order of arrival.
+    order: NDArray[np.intp]
+    #: The labels in order of arrival.
+    arrived: NDArray[Any]
 
 
 class IVoroClassifier(ClassifierMixin, BaseEstimator):
@@ -101,8 +119,9 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
     X is ``(n, dim)``; or ``(n, views, dim)`` with 2 views (upright, mirrored), 4 (rotations) or 8
     (rotations, then those of the mirror image); or a list of two such arrays, the network's last
     layer first. The first call fixes the range of values: later ones of more than four times its
-    largest may be refused. 32-bit floats in C order are read where they are, read-only arrays too. Don't
-    write to an array while another thread learns from it.
+    largest may be refused. ``(n, dim)`` arrays of 32-bit floats in C order are read where they are,
+    read-only ones too; views are taken apart and copied. Don't write to an array while another
+    thread learns from it. Several threads may teach and ask one classifier.
 
     Examples
     --------
@@ -181,15 +200,26 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro").fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
+        >>> model.classes_.tolist(), model.centroids_.tolist()
+        (['a', 'b'], [[0.5], [5.0]])
         """
         arrays, labels = self._samples(X, y, reset=True)
         model = Model(self.variant, self._settings())
-        return self._teach(model, arrays, labels, np.array([]))
+        with self._changes:
+            self._teach(model, labels[:0], arrays, labels)
+            self._begun = self._parameters()
+        return self
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: Any = None) -> IVoroClassifier:
         """Learn more: classes never seen before, more samples of known ones, or both.
 
-        The new classes of a call are one phase. On an error nothing has changed.
+        The new classes of a call are one phase. On an error nothing has changed. The first call
+        fixes all parameters but ``threads``.
 
         Parameters
         ----------
@@ -203,11 +233,22 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro").fit([[0.0], [5.0]], ["a", "b"])
+        >>> model.partial_fit([[9.0], [1.0]], ["c", "a"]).centroids_.tolist()
+        [[0.5], [5.0], [9.0]]
         """
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X, y)
-        arrays, labels = self._samples(X, y, reset=False)
-        return self._teach(self.model_, arrays, alike(labels, self.classes_), self.classes_)
+        with self._changes:
+            if not self.__sklearn_is_fitted__():
+                return self.fit(X, y)
+            self._check_parameters()
+            arrays, labels = self._samples(X, y, reset=False)
+            known = self.classes_
+            self._teach(self.model_, known, arrays, alike(labels, known))
+        return self
 
     def forget(self, label: Any, *, drop_probes: bool = False) -> IVoroClassifier:
         """Forget a class: afterwards the classifier is the one that never saw it.
@@ -228,13 +269,22 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If the class is not known, or can't be forgotten exactly.
+
+        Examples
+        --------
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro").fit([[0.0], [1.0], [5.0]], ["a", "b", "c"])
+        >>> model.forget("b").classes_.tolist()
+        ['a', 'c']
         """
         check_is_fitted(self)
-        self.model_.forget(text_of(label), drop_probes)
-        if not self.model_.classes:
-            del self.model_, self.classes_
-        else:
-            self._settle(self.classes_)
+        with self._changes:
+            [name] = texts_of(alike(np.asarray([label]), self.classes_, "label"))
+            self.model_.forget(name, drop_probes)
+            if self.model_.classes:
+                self._settle(self.model_, self.classes_)
+            else:
+                del self._known
         return self
 
     def merge(
@@ -257,12 +307,25 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If settings, layers or value ranges differ.
+
+        Examples
+        --------
+        >>> import copy
+        >>> from ivoro import IVoroClassifier
+        >>> start = IVoroClassifier("iVoro").fit([[0.0], [1.0]], ["a", "b"])
+        >>> here, there = (copy.deepcopy(start) for _ in range(2))
+        >>> _ = here.partial_fit([[2.0]], ["c"]), there.partial_fit([[3.0], [1.0]], ["d", "a"])
+        >>> merged = here.merge(there, ancestor=start)
+        >>> merged.classes_.tolist(), merged.counts_.tolist()
+        (['a', 'b', 'c', 'd'], [2, 1, 1, 1])
         """
         check_is_fitted(self)
-        check_is_fitted(other)
-        labels = alike(other.classes_, self.classes_)
-        self.model_.merge(other.model_, None if ancestor is None else ancestor.model_)
-        self._settle(np.concatenate([self.classes_, labels]))
+        added, labels = _taken(other, "other")
+        start = None if ancestor is None else _taken(ancestor, "ancestor")[0]
+        with self._changes:
+            labels = joined(self.classes_, alike(labels, self.classes_, "other"))
+            self.model_.merge(added, start)
+            self._settle(self.model_, labels)
         return self
 
     # -- asking -----------------------------------------------------------------------------------
@@ -284,11 +347,20 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray
             Labels.
+
+        Examples
+        --------
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro").fit([[0.0], [1.0], [5.0]], ["a", "b", "c"])
+        >>> model.predict([[0.2], [4.0]]).tolist()
+        ['a', 'c']
+        >>> model.predict([[0.2], [4.0], [4.5]], groups=[7, 7, 7], rule="vote").tolist()
+        ['c']
         """
         arrays = self._queries(X)
         codes = codes_of(groups, len(arrays[0]))
-        nearest = self.model_.predict(arrays, self.threads, codes, rule)
-        answers: NDArray[Any] = self.classes_[np.argsort(self._order)][nearest]
+        nearest, known = self._ask(lambda it: it.predict(arrays, self.threads, codes, rule))
+        answers: NDArray[Any] = known.arrived[nearest]
         return answers
 
     def decision_function(
@@ -308,9 +380,17 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n,) or (n, classes)
+
+        Examples
+        --------
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro").fit([[0.0], [1.0], [5.0]], ["a", "b", "c"])
+        >>> model.decision_function([[2.0]]).tolist()
+        [[-4.0, -1.0, -9.0]]
         """
-        distances = self._distances(X, groups)
-        if len(self.classes_) == 2:
+        distances, known = self._distances(X, groups)
+        distances = distances[:, known.order]
+        if distances.shape[1] == 2:
             return distances[:, 0] - distances[:, 1]
         return -distances
 
@@ -327,10 +407,18 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, classes)
+
+        Examples
+        --------
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro").fit([[0.0], [1.0], [5.0], [6.0]], ["a", "a", "b", "b"])
+        >>> model.predict_proba([[3.0]]).tolist()
+        [[0.5, 0.5]]
         """
         arrays = self._queries(X)
         codes = codes_of(groups, len(arrays[0]))
-        return self.model_.probabilities(arrays, self.threads, codes)[:, self._order]
+        found, known = self._ask(lambda it: it.probabilities(arrays, self.threads, codes))
+        return found[:, known.order]
 
     def kneighbors(
         self,
@@ -370,20 +458,23 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         """
         if n_neighbors < 1:
             raise ValueError(f"n_neighbors = {n_neighbors}: expected at least 1")
-        distances = self._distances(X, groups)
+        distances, known = self._distances(X, groups)
         count = min(n_neighbors, distances.shape[1])
         nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
-        # by distance, and by class where distances are equal
+        # by distance, and as `predict` does by arrival where distances are equal
         nearest.sort(axis=1)
         chosen = np.take_along_axis(distances, nearest, axis=1)
         order = np.argsort(chosen, axis=1, kind="stable")
-        indices = np.take_along_axis(nearest, order, axis=1)
+        nearest = np.take_along_axis(nearest, order, axis=1)
+        indices = np.argsort(known.order)[nearest]
         if return_distance:
-            return np.take_along_axis(distances, indices, axis=1), indices
+            return np.take_along_axis(distances, nearest, axis=1), indices
         return indices
 
     def uncertainty(self, X: Any, *, groups: ArrayLike | None = None) -> NDArray[np.float64]:
-        """How much the views (and the rows of a group) disagree; 0 with a single one.
+        """How much the views (and the rows of a group) disagree.
+
+        It is 0 with a single one, and without groups where W and AI make one vector of all views.
 
         Parameters
         ----------
@@ -395,6 +486,18 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ivoro import IVoroClassifier
+        >>> X = np.ones((2, 4, 3)) * np.array([1.0, 5.0])[:, None, None]
+        >>> model = IVoroClassifier("iVoro-AI").fit(X, ["a", "b"])
+        >>> model.uncertainty(X).tolist()
+        [0.0, 0.0]
+        >>> X[0, 2] += 1.0
+        >>> (model.uncertainty(X) > 0.0).tolist()
+        [True, False]
         """
         return self._judge(X, groups)[2]
 
@@ -411,6 +514,13 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n,)
+
+        Examples
+        --------
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro").fit([[0.0], [2.0], [9.0], [11.0]], ["a", "a", "b", "b"])
+        >>> model.strangeness([[1.0], [5.0]]).tolist()
+        [0.0, 8.0]
         """
         return self._judge(X, groups)[1]
 
@@ -437,6 +547,16 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If the first phase was too small to fit a threshold.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ivoro import IVoroClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> X[100:] += 9.0
+        >>> model = IVoroClassifier("iVoro").fit(X, np.repeat(["a", "b"], 100))
+        >>> model.reject([[0.0, 0.0], [9.0, 0.0]]).tolist()
+        [False, True]
         """
         return self.strangeness(X, groups=groups) > self.model_.threshold(share)
 
@@ -456,6 +576,16 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         ------
         OSError
             If it can't be written, or another process is changing it.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro").fit([[0.0], [1.0], [5.0]], ["a", "b", "c"])
+        >>> path = os.path.join(tempfile.mkdtemp(), "demo.ivoro")
+        >>> model.save(path)
+        >>> IVoroClassifier.load(path).model_ == model.model_
+        True
         """
         check_is_fitted(self)
         self.model_.save(path)
@@ -464,7 +594,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
     def load(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> IVoroClassifier:
         """Read a model file, written by `save` or by the program.
 
-        Labels are integers where all class names are written so, else text.
+        Labels are integers or truth values where all class names are written so, else text.
 
         Parameters
         ----------
@@ -500,25 +630,37 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         settings.update({_TRANSFORM[name]: value for name, value in transform.items()})
         settings["layer_weights"] = tuple(settings["layer_weights"])
         loaded = cls(model.variant, threads=threads, **settings)
-        loaded.model_ = model
         loaded.n_features_in_ = model.layers[0][1]
-        loaded._settle(labels_of(model.classes))
+        loaded._begun = loaded._parameters()
+        loaded._settle(model, labels_of(model.classes))
         return loaded
 
     # -- attributes -------------------------------------------------------------------------------
 
     @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels known, sorted."""
+        return self._known.classes
+
+    @property
+    def model_(self) -> Model:
+        """What the classifier is made of."""
+        return self._known.model
+
+    @property
     def centroids_(self) -> Any:
         """The centre of each class."""
         check_is_fitted(self)
-        blocks = [block[self._order] for block in self.model_.centroids()]
+        found, known = self._ask(lambda it: it.centroids())
+        blocks = [block[known.order] for block in found]
         return blocks[0] if len(blocks) == 1 else blocks
 
     @property
     def counts_(self) -> NDArray[np.int64]:
         """Samples learned of each class."""
         check_is_fitted(self)
-        return np.array(self.model_.counts, dtype=np.int64)[self._order]
+        counts, known = self._ask(lambda it: it.counts)
+        return np.array(counts, dtype=np.int64)[known.order]
 
     @property
     def phases_(self) -> list[int]:
@@ -553,6 +695,13 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         -------
         list of dict
             With the keys ``owner``, ``what``, ``numbers`` and ``bytes``.
+
+        Examples
+        --------
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro").fit([[0.0], [1.0], [5.0]], ["a", "b", "c"])
+        >>> model.audit()[0]["what"]
+        'count of samples'
         """
         check_is_fitted(self)
         lines: list[dict[str, Any]] = json.loads(self.model_.audit())
@@ -561,11 +710,17 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
     # -- inside -----------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
+        return "_known" in self.__dict__
+
+    def _parameters(self) -> dict[str, Any]:
+        """All that the first call fixes."""
+        parameters: dict[str, Any] = self.get_params(deep=False)
+        del parameters["threads"]
+        return parameters
 
     def _settings(self) -> dict[str, Any]:
-        settings: dict[str, Any] = self.get_params(deep=False)
-        del settings["variant"], settings["threads"]
+        settings = self._parameters()
+        del settings["variant"]
         return settings
 
     def _samples(self, X: Any, y: Any, *, reset: bool) -> tuple[list[NDArray[Any]], NDArray[Any]]:
@@ -585,34 +740,70 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
             check_classification_targets(labels)
         return arrays, labels
 
-    def _teach(
-        self, model: Model, arrays: list[NDArray[Any]], y: NDArray[Any], known: NDArray[Any]
-    ) -> IVoroClassifier:
-        labels, codes = encoded(y)
-        count = model.teach(arrays, codes, names_of(labels), self.threads)
-        self.model_ = model
-        if not len(known):
-            self._settle(labels)
-        elif count != len(self.classes_):
-            # other threads may have taught classes meanwhile
-            self._settle(np.concatenate([self.classes_, labels]))
-        return self
+    def _check_parameters(self) -> None:
+        """Parameters that were changed since the first call would have no effect."""
+        for name, begun in self._begun.items():
+            now = getattr(self, name)
+            if now is not begun and repr(now) != repr(begun):
+                raise ValueError(
+                    f"{name} = {now!r}: the classifier was begun with {begun!r}; fit anew to "
+                    "change it"
+                )
 
-    def _settle(self, labels: NDArray[Any]) -> None:
+    @property
+    def _changes(self) -> threading.RLock:
+        """Who holds it may change the model and what is known of its classes."""
+        lock: threading.RLock = self.__dict__.setdefault("_lock", threading.RLock())
+        return lock
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_lock", None)
+        if "_known" in state:
+            with self._changes:
+                known = self._known
+                state["_known"] = known._replace(model=known.model.copy())
+        return state
+
+    def _teach(
+        self, model: Model, known: NDArray[Any], arrays: list[NDArray[Any]], y: NDArray[Any]
+    ) -> None:
+        labels, codes = encoded(y)
+        version, together = model.version, joined(known, labels)
+        model.teach(arrays, codes, names_of(labels), self.threads)
+        if model.version != version:
+            self._settle(model, together)
+
+    def _settle(self, model: Model, labels: NDArray[Any]) -> None:
         """Sorts those of the labels that the model knows."""
-        places = {name: at for at, name in enumerate(self.model_.classes)}
-        known = np.array([name in places for name in texts_of(labels)], dtype=bool)
-        self.classes_ = np.unique(labels[known])
-        self._order = np.array([places[name] for name in texts_of(self.classes_)], dtype=np.intp)
+        places = {name: at for at, name in enumerate(model.classes)}
+        found = np.array([name in places for name in texts_of(labels)], dtype=bool)
+        classes = np.unique(labels[found])
+        order = np.array([places[name] for name in texts_of(classes)], dtype=np.intp)
+        self._known = _Known(model, model.version, classes, order, classes[np.argsort(order)])
+
+    def _ask(self, question: Callable[[Model], T]) -> tuple[T, _Known]:
+        """What the model answers, and the classes that it knew then."""
+        known: _Known = self._known
+        answer = question(known.model)
+        if known.model.version == known.version:
+            return answer, known
+        # another thread has changed the classes meanwhile: once more, while nobody does
+        with self._changes:
+            check_is_fitted(self)
+            return question(self.model_), self._known
 
     def _queries(self, X: Any) -> list[NDArray[Any]]:
         check_is_fitted(self)
         return layers_of(X, self)
 
-    def _distances(self, X: Any, groups: ArrayLike | None) -> NDArray[np.float32]:
+    def _distances(
+        self, X: Any, groups: ArrayLike | None
+    ) -> tuple[NDArray[np.float32], _Known]:
+        """Distances to the classes in order of arrival."""
         arrays = self._queries(X)
         codes = codes_of(groups, len(arrays[0]))
-        return self.model_.distances(arrays, self.threads, codes)[:, self._order]
+        return self._ask(lambda it: it.distances(arrays, self.threads, codes))
 
     def _judge(
         self, X: Any, groups: ArrayLike | None
@@ -620,3 +811,12 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         arrays = self._queries(X)
         model: Model = self.model_
         return model.judge(arrays, self.threads, codes_of(groups, len(arrays[0])))
+
+
+def _taken(classifier: Any, what: str) -> tuple[Model, NDArray[Any]]:
+    """A copy of a classifier's model, and its classes."""
+    if not isinstance(classifier, IVoroClassifier):
+        raise ValueError(f"{what}: expected an IVoroClassifier, found {type(classifier).__name__}")
+    check_is_fitted(classifier)
+    with classifier._changes:
+        return classifier.model_.copy(), classifier.classes_

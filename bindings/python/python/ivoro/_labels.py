@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 #: Whole numbers are counted rather than sorted where they are at most this many times as far apart
 #: as there are labels, and no further from zero than this.
 SPARSE, FAR = 4, 2**62
 
 
 def text_of(label: Any) -> str:
-    """The class name of a label."""
-    return str(label.item() if isinstance(label, np.generic) else label)
+    """The class name of a label; 1 and 1.0 have the same."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return str(int(label) if isinstance(label, float) and label.is_integer() else label)
 
 
 def texts_of(labels: NDArray[Any]) -> list[str]:
     """The class names of labels."""
-    # only an array of objects may hold NumPy's own numbers
-    return list(map(text_of if labels.dtype.kind == "O" else str, labels.tolist()))
+    # only numbers with a point and objects have to be looked at one by one
+    return list(map(text_of if labels.dtype.kind in "Of" else str, labels.tolist()))
 
 
 def names_of(labels: NDArray[Any]) -> NDArray[np.int64] | list[str]:
@@ -31,10 +32,24 @@ def names_of(labels: NDArray[Any]) -> NDArray[np.int64] | list[str]:
 
 
 def labels_of(names: list[str]) -> NDArray[Any]:
-    """Labels for class names of a file: integers where all of them are written so, else text."""
+    """Labels for class names of a file: whole numbers or truth values where all of them are written
+    so, else text."""
     if names and all(WHOLE.fullmatch(name) for name in names):
-        return np.array([int(name) for name in names])
+        numbers = whole([int(name) for name in names])
+        if numbers is not None:
+            return numbers
+    if names and set(names) <= {"False", "True"}:
+        return np.array([name == "True" for name in names])
     return np.array(names)
+
+
+def whole(numbers: list[int]) -> NDArray[Any] | None:
+    """Whole numbers in the type that holds all of them; None if there is no such type."""
+    low, high = min(numbers), max(numbers)
+    for kind in (np.int64, np.uint64):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return np.array(numbers, dtype=kind)
+    return None
 
 
 def kind_of(labels: NDArray[Any]) -> str:
@@ -51,17 +66,32 @@ def kind_of(labels: NDArray[Any]) -> str:
     )
 
 
-def alike(labels: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
+def alike(labels: NDArray[Any], known: NDArray[Any], what: str = "y") -> NDArray[Any]:
     """The labels in the type of those that are known, or an error."""
     if not len(known):
         return labels
     expected, found = kind_of(known), kind_of(labels)
     if expected != found:
-        raise ValueError(f"y: expected labels that are {expected}, found {found}")
-    # 1 and 1.0 are one class, called as the first of them was written
+        raise ValueError(f"{what}: expected labels that are {expected}, found {found}")
+    # 1 and 1.0 are one class
     if expected == "numbers" and (labels.dtype.kind == "f") != (known.dtype.kind == "f"):
-        return labels.astype(np.float64 if known.dtype.kind == "f" else np.int64)
+        same = labels.astype(np.float64 if known.dtype.kind == "f" else np.int64)
+        if not np.array_equal(same, labels):
+            raise ValueError(f"{what}: expected whole numbers of at most 64 bits")
+        return same
     return labels
+
+
+def joined(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """Both together. NumPy would make numbers with a point of signed and unsigned ones."""
+    if not len(known):
+        return labels
+    if known.dtype.kind + labels.dtype.kind in ("iu", "ui"):
+        both = whole(known.tolist() + labels.tolist())
+        if both is None:
+            raise ValueError("y: labels below 0 and others of 2**63 and more")
+        return both
+    return np.concatenate([known, labels])
 
 
 def encoded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:

@@ -104,8 +104,13 @@ def run(
     """
     if isinstance(features, (str, os.PathLike)):
         data: Any = features
-    else:
+    elif isinstance(features, (list, tuple)) and len(features) == 4:
         data = _arrays(*features)
+    else:
+        raise ValueError(
+            "features: expected a path or (X_train, y_train, X_test, y_test), found "
+            + type(features).__name__
+        )
     comparison = Comparison(
         data,
         protocol,
@@ -120,7 +125,7 @@ def run(
 
 
 def _names(names: str | Iterable[str]) -> list[str]:
-    return names.split(",") if isinstance(names, str) else list(names)
+    return [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
 
 
 def _arrays(X_train: Any, y_train: Any, X_test: Any, y_test: Any) -> Any:

@@ -14,7 +14,7 @@ Examples
 Spark, from a table with a column of features and one of labels::
 
     def sums(batches):
-        for batch in batches:
+        for batch in filter(len, batches):
             X = numpy.stack(batch["features"].to_numpy(zero_copy_only=False))
             part = distributed.block(begun, X, batch["label"].to_numpy(zero_copy_only=False))
             yield pyarrow.RecordBatch.from_pydict({"part": [part]})
@@ -52,6 +52,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ._classifier import IVoroClassifier
+from ._labels import texts_of
 
 __all__ = ["begin", "block", "combine", "fit", "partial_fit"]
 
@@ -71,6 +72,14 @@ def begin(estimator: IVoroClassifier, X: Any, y: ArrayLike) -> bytes:
     -------
     bytes
         What `block` and `combine` need.
+
+    Examples
+    --------
+    >>> from ivoro import IVoroClassifier, distributed
+    >>> X, y = [[0.0], [1.0], [5.0]], ["a", "a", "b"]
+    >>> begun = distributed.begin(IVoroClassifier("iVoro"), X, y)
+    >>> distributed.combine(begun, [distributed.block(begun, X, y)]).counts_.tolist()
+    [2, 1]
     """
     return _begun(clone(estimator).fit(X, y))
 
@@ -88,8 +97,7 @@ def _begun(fitted: IVoroClassifier) -> bytes:
 def _emptied(begun: bytes) -> IVoroClassifier:
     """The classifier as it was begun, without any class."""
     empty: IVoroClassifier = pickle.loads(begun)
-    empty.model_ = empty.model_.emptied()
-    empty.classes_ = empty.classes_[:0]
+    empty._settle(empty.model_.emptied(), empty.classes_[:0])
     return empty
 
 
@@ -101,14 +109,24 @@ def block(begun: bytes, X: Any, y: ArrayLike) -> bytes:
     begun : bytes
         From `begin`.
     X, y
-        Samples, as for `IVoroClassifier.fit`.
+        Samples, as for `IVoroClassifier.fit`; there may be none.
 
     Returns
     -------
     bytes
         The sums; their size does not depend on the number of samples.
+
+    Examples
+    --------
+    >>> from ivoro import IVoroClassifier, distributed
+    >>> X, y = [[0.0], [1.0], [5.0]], ["a", "a", "b"]
+    >>> begun = distributed.begin(IVoroClassifier("iVoro"), X, y)
+    >>> part = distributed.block(begun, [[3.0]], ["c"])
+    >>> distributed.combine(begun, [part]).classes_.tolist()
+    ['c']
     """
-    return pickle.dumps(_emptied(begun).partial_fit(X, y))
+    samples = len(np.asarray(y))
+    return pickle.dumps(_emptied(begun).partial_fit(X, y) if samples else None)
 
 
 def combine(
@@ -129,15 +147,30 @@ def combine(
     -------
     IVoroClassifier
         The classifier that learned the samples of all blocks.
+
+    Examples
+    --------
+    >>> from ivoro import IVoroClassifier, distributed
+    >>> X, y = [[0.0], [1.0], [5.0]], ["a", "a", "b"]
+    >>> begun = distributed.begin(IVoroClassifier("iVoro"), X, y)
+    >>> parts = [distributed.block(begun, X[at:], y[at:]) for at in range(3)]
+    >>> distributed.combine(begun, parts).counts_.tolist()
+    [3, 3]
     """
     nothing = _emptied(begun)
-    total: IVoroClassifier | None = None if start is None else pickle.loads(pickle.dumps(start))
+    total: IVoroClassifier = nothing if start is None else pickle.loads(pickle.dumps(start))
+    before = len(total.phases_)
     for part in blocks:
-        learned: IVoroClassifier = pickle.loads(part)
+        learned: IVoroClassifier | None = pickle.loads(part)
+        if learned is None:
+            continue
         # naming the common start says that equal sums are not the same samples twice
-        total = learned if total is None else total.merge(learned, ancestor=nothing)
-    if total is None:
-        raise ValueError("blocks: expected at least 1, found 0")
+        total = learned if total is nothing else total.merge(learned, ancestor=nothing)
+    if total is nothing:
+        raise ValueError("blocks: expected at least 1 with samples, found 0")
+    # whatever came in which block, it is one phase
+    total.model_.gather_phase(before, texts_of(total.classes_), pickle.loads(begun).model_)
+    total._settle(total.model_, total.classes_)
     return total
 
 
@@ -152,8 +185,8 @@ def fit(
 ) -> IVoroClassifier:
     """Learn from a Ray Dataset.
 
-    Settings that are not given are chosen on a sample of the rows. The sums are those of all rows,
-    added up on the workers.
+    Settings that are not given are chosen on a sample of the rows, or on all if there are no more
+    than that. The sums are those of all rows, added up on the workers.
 
     Parameters
     ----------
@@ -172,11 +205,21 @@ def fit(
     -------
     IVoroClassifier
         Fitted.
+
+    Examples
+    --------
+    >>> from ivoro import IVoroClassifier, distributed
+    >>> import ray  # doctest: +SKIP
+    >>> data = ray.data.read_parquet("features.parquet")  # doctest: +SKIP
+    >>> model = distributed.fit(data, IVoroClassifier("iVoro-NW"))  # doctest: +SKIP
     """
     rows = dataset.count()
-    chosen = dataset.random_sample(min(1.0, sample / max(rows, 1)), seed=seed)
-    extremes = dataset.map_batches(_Extremes(features, label), batch_format="numpy", batch_size=None)
-    parts = [_arrays(chosen, features, label), _arrays(extremes, features, label)]
+    chosen = [dataset]
+    if rows > sample:
+        extremes = _Extremes(features, label)
+        extremes = dataset.map_batches(extremes, batch_format="numpy", batch_size=None)
+        chosen = [dataset.random_sample(sample / rows, seed=seed), extremes]
+    parts = [_arrays(part, features, label) for part in chosen]
     parts = [part for part in parts if len(part[1])]
     if not parts:
         raise ValueError("dataset: expected at least 1 row, found 0")
@@ -203,6 +246,13 @@ def partial_fit(
     -------
     IVoroClassifier
         What the estimator knew, and what is new.
+
+    Examples
+    --------
+    >>> from ivoro import distributed
+    >>> import ray  # doctest: +SKIP
+    >>> data = ray.data.read_parquet("features.parquet")  # doctest: +SKIP
+    >>> model = distributed.partial_fit(data, model)  # doctest: +SKIP
     """
     check_is_fitted(estimator)
     begun = _begun(estimator)
@@ -247,11 +297,17 @@ def _columns(batch: dict[str, Any], features: str, label: str) -> tuple[NDArray[
 
 
 def _arrays(dataset: Any, features: str, label: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    batches = [
-        _columns(batch, features, label)
-        for batch in dataset.iter_batches(batch_format="numpy", batch_size=None)
-        if len(batch.get(label, ()))
-    ]
+    # which samples are held out goes by their order, and Ray takes blocks as they are done
+    options = dataset.context.execution_options
+    usual, options.preserve_order = options.preserve_order, True
+    try:
+        batches = [
+            _columns(batch, features, label)
+            for batch in dataset.iter_batches(batch_format="numpy", batch_size=None)
+            if len(batch.get(label, ()))
+        ]
+    finally:
+        options.preserve_order = usual
     if not batches:
         return np.empty((0, 0)), np.empty(0)
     X, y = (np.concatenate(parts) for parts in zip(*batches, strict=True))

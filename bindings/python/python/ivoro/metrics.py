@@ -37,6 +37,15 @@ def _rows(matrix: Matrix) -> list[list[float]]:
 def average(accuracies: Iterable[float]) -> float:
     """Mean over phases of the accuracy on all classes seen, the first phase included.
 
+    Parameters
+    ----------
+    accuracies : iterable of float
+        The accuracy after each phase.
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> average([80.0, 70.0])
@@ -47,6 +56,17 @@ def average(accuracies: Iterable[float]) -> float:
 
 def forgetting_pass(matrix: Matrix, phase: int | None = None) -> float:
     """Average forgetting as PASS defines it, after a phase (the last unless given).
+
+    Parameters
+    ----------
+    matrix : sequence of sequences of float
+        An accuracy matrix.
+    phase : int, optional
+        After which phase, counted from 0.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -60,6 +80,15 @@ def forgetting_pass(matrix: Matrix, phase: int | None = None) -> float:
 def forgetting_pycil(matrix: Matrix) -> float:
     """Average forgetting as PyCIL defines it: the mean over old phases at the end.
 
+    Parameters
+    ----------
+    matrix : sequence of sequences of float
+        An accuracy matrix.
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> forgetting_pycil([[50.0], [90.0, 10.0]])
@@ -70,6 +99,15 @@ def forgetting_pycil(matrix: Matrix) -> float:
 
 def backward_transfer(matrix: Matrix) -> float:
     """How the accuracy on old phases changed since each was learned.
+
+    Parameters
+    ----------
+    matrix : sequence of sequences of float
+        An accuracy matrix.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -84,6 +122,19 @@ def calibration_error(
 ) -> float:
     """Mean gap between confidence and accuracy over equal bins of confidence.
 
+    Parameters
+    ----------
+    confidence : iterable of float
+        The probability of each answer.
+    correct : iterable of bool
+        Whether it was right.
+    bins : int, default=15
+        How many.
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> calibration_error([1.0, 1.0], [True, False])
@@ -97,7 +148,15 @@ def calibration_error(
 def area_under_roc(known: Iterable[float], unknown: Iterable[float]) -> float | None:
     """The chance that an unknown query scores above a known one, ties counting half.
 
-    None without both kinds.
+    Parameters
+    ----------
+    known, unknown : iterable of float
+        Scores of queries of known classes, and of others.
+
+    Returns
+    -------
+    float or None
+        None without both kinds.
 
     Examples
     --------
@@ -108,7 +167,17 @@ def area_under_roc(known: Iterable[float], unknown: Iterable[float]) -> float | 
 
 
 def pearson(x: Iterable[float], y: Iterable[float]) -> float | None:
-    """Pearson's correlation; None where one side does not vary.
+    """Pearson's correlation.
+
+    Parameters
+    ----------
+    x, y : iterable of float
+        Equally many numbers.
+
+    Returns
+    -------
+    float or None
+        None where one side does not vary.
 
     Examples
     --------

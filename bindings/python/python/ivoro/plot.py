@@ -155,6 +155,14 @@ def cells(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from ivoro import IVoroClassifier, plot
+    >>> model = IVoroClassifier("iVoro").fit([[0.0, 0.0], [2.0, 0.0]], ["a", "b"])
+    >>> left, right = plot.cells(model, box=(-1, 3, -1, 1)).patches
+    >>> left.get_label(), left.get_path().vertices.max(axis=0).tolist()
+    ('a', [1.0, 1.0])
     """
     check_is_fitted(model)
     letters = model.variant.partition("-")[2]

@@ -84,7 +84,7 @@ fn a_value_that_is_not_a_number() {
     let end = bytes.len();
     bytes[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
     std::fs::write(place.path("nan.features"), &bytes).unwrap();
-    insta::assert_snapshot!(refused(&place, "run nan.features --out o"), @"error: nan.features: test: row 23, layer third, view 270: NaN is not a finite number");
+    insta::assert_snapshot!(refused(&place, "run nan.features --out o"), @"error: nan.features: test: row 23, layer third, view 270: NaN is not a finite number within ±1e15");
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub struct Answers {
     pub distances: Matrix,
     /// Distance to the nearest class in units of that class's own mean distance.
     pub strangeness: Vec<f64>,
-    /// HV over the views; 0 with one view.
+    /// HV over the views; 0 with one view, and under W with AI, which makes one of all.
     pub uncertainty: Vec<f64>,
     /// Vectors behind each row: more than 1 for a burst.
     pub burst: Vec<usize>,

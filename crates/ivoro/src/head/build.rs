@@ -1,6 +1,6 @@
 use std::sync::OnceLock;
 
-use crate::diagram::PowerDiagram;
+use crate::diagram::{PowerDiagram, squared_length};
 use crate::error::{Error, Result};
 use crate::head::cells::{Cells, Metric};
 use crate::head::own::Quadrics;
@@ -70,6 +70,11 @@ impl Head {
         let sums: Vec<_> = classes.map(|kept| (&kept.blocks[block], kept.count)).collect();
         let grid = frame.grids[block];
         let mut covariance = within_scatter(scatter(block, None)?, sums.iter().copied(), grid);
+        if covariance.mean_diagonal() <= grid.noise(typical_size(&centres)) {
+            // one sample a class, or all of them alike: no direction is known to vary more than another
+            covariance = Symmetric::zeros(frame.dims[block]);
+            covariance.add_diagonal(1.0);
+        }
         if self.variant.own {
             let own = sums.iter().enumerate().map(|(class, &(sums, count))| {
                 let own = scatter(block, Some(class))?;
@@ -197,4 +202,10 @@ fn squared_apart(kept: &ClassStatistics, frame: &Frame, first: usize, second: us
     }
     let mean = |block: usize| kept.blocks[block].mean(kept.count, frame.grids[block]);
     mean(first).iter().zip(mean(second)).map(|(a, b)| (a - b).powi(2)).sum()
+}
+
+/// The root of the mean square of all numbers.
+fn typical_size(matrix: &Matrix) -> f64 {
+    let squares: f64 = matrix.iter_rows().map(|row| f64::from(squared_length(row))).sum();
+    (squares / (matrix.rows() * matrix.cols()).max(1) as f64).sqrt()
 }

@@ -1,8 +1,10 @@
+use std::collections::HashMap;
+
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::head::learn::Batch;
 use crate::head::points::Stage;
-use crate::head::{Clique, Head};
+use crate::head::{Clique, Head, KnownClass};
 use crate::matrix::Matrix;
 use crate::statistics::{ClassStatistics, SecondMoments};
 
@@ -100,6 +102,27 @@ impl Head {
             self.frame = None;
         }
         self.cells.take();
+        Ok(())
+    }
+
+    /// See [`Model::gather_phase`](crate::Model::gather_phase).
+    pub(crate) fn gather_phase(&mut self, after: usize, order: &[String]) -> Result<()> {
+        let later = self.cliques.get(after..).unwrap_or_default();
+        if later.iter().any(|clique| clique.probe.is_some() || clique.residual.is_some()) {
+            let reason = "phases with probes of their own can't be made one".to_owned();
+            return Err(Error::Merge { reason });
+        }
+        let size = later.iter().map(|clique| clique.size).sum();
+        if size > 0 {
+            self.cliques.truncate(after);
+            self.cliques.push(Clique { size, probe: None, residual: None });
+            let places: HashMap<&str, usize> =
+                order.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+            let first = self.classes.len() - size;
+            let place = |class: &KnownClass| places.get(class.name.as_str()).copied();
+            self.classes[first..].sort_by_key(|class| place(class).unwrap_or(usize::MAX));
+            self.cells.take();
+        }
         Ok(())
     }
 

@@ -54,6 +54,11 @@ impl Grid {
         f64::from(self.exponent - SQUARE_BITS).exp2()
     }
 
+    /// How much of a variance may be rounding, where values are of this size.
+    pub(crate) fn noise(self, size: f64) -> f64 {
+        self.square_unit() * size
+    }
+
     /// Unit of second moments.
     pub(crate) fn product_unit(self) -> f64 {
         self.square_unit() * self.square_unit()

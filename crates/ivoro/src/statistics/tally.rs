@@ -3,8 +3,11 @@
 //! A value rounded to the grid is the lower bits of a sum: z + 1.5 · 2⁵² · unit has its last bit
 //! at the unit, so the processor's own rounding does the work, and the bits of two such sums differ
 //! by the whole number of units between them. The bits are added as integers, and the constant's
-//! share is taken off at the end. Rows are taken in the order of their classes, a few thousand at a
-//! time, so that the sums in hand stay in the first-level cache.
+//! share is taken off at the end.
+//!
+//! Rows are taken as they come if the sums of all classes stay in the cache, since memory is read
+//! fastest from front to back. If not, they are taken in the order of their classes, a few thousand
+//! at a time, so that the sums in hand stay in the first-level cache.
 
 use rayon::prelude::*;
 
@@ -14,9 +17,16 @@ use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::vectors::{fetch_ahead, vectorised};
 
+/// Bytes of sums that stay in the second-level cache while rows pass through.
+const CACHED: usize = 1 << 19;
+/// Rows that are asked for ahead where they are taken as they come.
+const AHEAD: usize = 8;
 /// Rows put into the order of their classes at a time, where a task has so many.
 const BLOCK: std::ops::RangeInclusive<usize> = 4096..=65_536;
 const BLOCK_PER_CLASS: usize = 64;
+/// Most numbers of a block, and of a row: an `i64` holds the squares of a sixteenth of them, 2⁴²
+/// units each.
+const NUMBERS: usize = 1 << 24;
 /// Most rows of one task: 2⁴⁰ units each, an `i64` holds their sum.
 const TASK: usize = 1 << 22;
 /// Rows of a class that a task has, on average, before a thread gets several tasks.
@@ -25,9 +35,6 @@ const TASK_PER_CLASS: usize = 32;
 const TOGETHER: usize = 8;
 /// Columns added side by side: those of a cache line.
 const LANES: usize = 16;
-/// Groups of columns summed at a time: an `i64` holds so many squares of [`TOGETHER`] rows, 2⁴²
-/// units each.
-const GROUPS: usize = 1 << 17;
 
 /// Sums per class of one block: row `i` belongs to class `labels[i]` of `classes`.
 pub fn sums_by_class(
@@ -41,11 +48,16 @@ pub fn sums_by_class(
     if dim == 0 {
         return Ok(vec![Sums::zeros(0); classes]);
     }
+    if dim > NUMBERS {
+        let what = format!("dimensions of block {index}, at most");
+        return Err(Error::Size { what, expected: NUMBERS, found: dim });
+    }
     // what a task or a block does once for every class must not outweigh its rows
     let threads = rayon::current_num_threads().max(1);
     let tasks = (block.rows() / (TASK_PER_CLASS * classes * threads).max(1)).clamp(1, 4) * threads;
     let rows = block.rows().div_ceil(tasks).clamp(classes.clamp(256, TASK), TASK);
     let sorted = (BLOCK_PER_CLASS * classes).clamp(*BLOCK.start(), *BLOCK.end()).max(classes);
+    let sorted = sorted.min(NUMBERS / dim);
     let partial = block.as_slice().par_chunks(rows * dim).zip(labels.par_chunks(rows));
     let partial = partial.map(|(chunk, labels)| {
         let mut tally = Tally::new(classes, dim, grid);
@@ -127,6 +139,42 @@ impl Tally {
 
     /// Adds rows; the error is a value outside the grid.
     fn add(&mut self, rows: &[f32], labels: &[u32]) -> Result<(), f32> {
+        let mut largest = [0; LANES];
+        if self.sums.len() * self.dim * size_of::<i64>() <= CACHED {
+            self.add_as_they_come(rows, labels, &mut largest);
+        } else {
+            self.add_by_class(rows, labels, &mut largest);
+        }
+        if largest.into_iter().any(|bits| bits > self.limit.to_bits()) {
+            let beyond = |value: &&f32| value.is_nan() || value.abs() > self.limit;
+            return Err(rows.iter().find(beyond).copied().unwrap_or(f32::NAN));
+        }
+        Ok(())
+    }
+
+    fn add_as_they_come(&mut self, rows: &[f32], labels: &[u32], largest: &mut [u32; LANES]) {
+        let (dim, rounding) = (self.dim, self.rounding);
+        let mut squares = vec![[0; LANES]; self.sums.len()];
+        labels.iter().for_each(|&label| self.counts[label as usize] += 1);
+        self.sums.iter_mut().for_each(|sums| sums.sums.resize(dim, 0));
+        vectorised(
+            #[inline(always)]
+            || {
+                let row = |at: usize| &rows[at * dim..(at + 1) * dim];
+                for (at, &label) in labels.iter().enumerate() {
+                    let soon = row((at + AHEAD).min(labels.len() - 1));
+                    let class = label as usize;
+                    let sums = &mut self.sums[class].sums;
+                    add_rows(sums, [row(at)], [soon], rounding, &mut squares[class], largest);
+                }
+            },
+        );
+        for (sums, squares) in self.sums.iter_mut().zip(squares) {
+            sums.squares += whole_sum(squares);
+        }
+    }
+
+    fn add_by_class(&mut self, rows: &[f32], labels: &[u32], largest: &mut [u32; LANES]) {
         self.sort(labels);
         let mut first = 0;
         for (class, &end) in self.ends.iter().enumerate() {
@@ -139,17 +187,16 @@ impl Tally {
             self.counts[class] += mine.len() as i64;
             let sums = &mut self.sums[class];
             sums.sums.resize(self.dim, 0);
-            let (squares, largest) = vectorised(
+            let mut squares = [0; LANES];
+            vectorised(
                 #[inline(always)]
-                || add_class(&mut sums.sums, rows, (mine, next), self.rounding),
+                || {
+                    let among = (rows, mine, next);
+                    add_class(&mut sums.sums, among, self.rounding, &mut squares, largest);
+                },
             );
-            if largest > self.limit.to_bits() {
-                let beyond = |value: &&f32| value.is_nan() || value.abs() > self.limit;
-                return Err(rows.iter().find(beyond).copied().unwrap_or(f32::NAN));
-            }
-            sums.squares += squares;
+            sums.squares += whole_sum(squares);
         }
-        Ok(())
     }
 
     /// Puts the numbers of a block's rows into the order of their classes.
@@ -179,24 +226,22 @@ impl Tally {
     }
 }
 
-/// Adds the bits of some rows, rounded, to the sums of their class; others come next. Returns Σ of
-/// squares on the coarse grid and the largest magnitude's bits, which those of infinity and NaN
-/// exceed.
+/// Adds the bits of some rows, rounded, to the sums of their class; others come next.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
 fn add_class(
     sums: &mut [i64],
-    rows: &[f32],
-    (mine, next): (&[u32], &[u32]),
+    (rows, mine, next): (&[f32], &[u32], &[u32]),
     rounding: Rounding,
-) -> (i128, u32) {
+    squares: &mut [i64; LANES],
+    largest: &mut [u32; LANES],
+) {
     let mut ahead = mine.iter().chain(next).skip(TOGETHER).copied();
-    let mut found = (0, 0);
-    let rest = add_groups::<TOGETHER>(sums, rows, mine, &mut ahead, rounding, &mut found);
-    let rest = add_groups::<4>(sums, rows, rest, &mut ahead, rounding, &mut found);
-    let rest = add_groups::<2>(sums, rows, rest, &mut ahead, rounding, &mut found);
-    add_groups::<1>(sums, rows, rest, &mut ahead, rounding, &mut found);
-    found
+    let mut rest = mine;
+    rest = add_groups::<TOGETHER>(sums, rows, rest, &mut ahead, rounding, squares, largest);
+    rest = add_groups::<4>(sums, rows, rest, &mut ahead, rounding, squares, largest);
+    rest = add_groups::<2>(sums, rows, rest, &mut ahead, rounding, squares, largest);
+    add_groups::<1>(sums, rows, rest, &mut ahead, rounding, squares, largest);
 }
 
 /// The same for as many whole groups of rows as there are; returns the rows that are left.
@@ -208,7 +253,8 @@ fn add_groups<'a, const N: usize>(
     mine: &'a [u32],
     ahead: &mut impl Iterator<Item = u32>,
     rounding: Rounding,
-    (squares, largest): &mut (i128, u32),
+    squares: &mut [i64; LANES],
+    largest: &mut [u32; LANES],
 ) -> &'a [u32] {
     let dim = sums.len();
     let row = |at: u32| &rows[at as usize * dim..(at as usize + 1) * dim];
@@ -216,15 +262,14 @@ fn add_groups<'a, const N: usize>(
     for &group in groups {
         // at the end a row that is there already: asking for it costs nothing
         let soon = group.map(|at| row(ahead.next().unwrap_or(at)));
-        let (part, most) = add_rows(sums, group.map(row), soon, rounding);
-        *squares += part;
-        *largest = most.max(*largest);
+        add_rows(sums, group.map(row), soon, rounding, squares, largest);
     }
     rest
 }
 
-/// The same for a few rows, so that the sums are read and written once for all of them. Squares and
-/// magnitudes are kept apart for each lane: all lanes do the same then, as vectors need it.
+/// The same for a few rows, so that the sums are read and written once for all of them. Squares, on
+/// the coarse grid, and the largest magnitude's bits, which those of infinity and NaN exceed, are
+/// kept apart for each lane: all lanes do the same then, as vectors need it.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
 fn add_rows<const N: usize>(
@@ -232,40 +277,36 @@ fn add_rows<const N: usize>(
     rows: [&[f32]; N],
     soon: [&[f32]; N],
     rounding: Rounding,
-) -> (i128, u32) {
-    let (mut total, mut squares, mut largest) = (0, [0i64; LANES], [0u32; LANES]);
+    squares: &mut [i64; LANES],
+    largest: &mut [u32; LANES],
+) {
+    // copies of our own, which can stay in registers
+    let (mut square, mut most) = (*squares, *largest);
     let (whole, tail) = sums.as_chunks_mut::<LANES>();
     for (part, sums) in whole.iter_mut().enumerate() {
         for row in soon {
             fetch_ahead(&row[part * LANES]);
         }
-        // a copy of its own, which can stay in registers
         let mut own = *sums;
         for row in rows.map(|row| &row.as_chunks::<LANES>().0[part]) {
             for lane in 0..LANES {
-                let (bits, square) = rounding.of(row[lane]);
+                let (bits, more) = rounding.of(row[lane]);
                 own[lane] = own[lane].wrapping_add(bits);
-                squares[lane] = squares[lane].wrapping_add(square);
-                largest[lane] = largest[lane].max(row[lane].abs().to_bits());
+                square[lane] = square[lane].wrapping_add(more);
+                most[lane] = most[lane].max(row[lane].abs().to_bits());
             }
         }
         *sums = own;
-        if (part + 1).is_multiple_of(GROUPS) {
-            (total, squares) = (total + whole_sum(squares), [0; LANES]);
-        }
     }
-    // what is left has numbers of its own: lanes picked one by one would have to lie in memory
-    let (mut square, mut most) = (0, 0);
+    (*squares, *largest) = (square, most);
     for row in rows.map(|row| row.as_chunks::<LANES>().1) {
-        for (sum, &value) in tail.iter_mut().zip(row) {
+        for (lane, (sum, &value)) in tail.iter_mut().zip(row).enumerate() {
             let (bits, more) = rounding.of(value);
             *sum = sum.wrapping_add(bits);
-            square = i64::wrapping_add(square, more);
-            most = value.abs().to_bits().max(most);
+            squares[lane] = squares[lane].wrapping_add(more);
+            largest[lane] = largest[lane].max(value.abs().to_bits());
         }
     }
-    let most = largest.into_iter().max().unwrap_or(0).max(most);
-    (total + whole_sum(squares) + i128::from(square), most)
 }
 
 #[inline(always)]

@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use crate::atomic::behind_links;
 use crate::error::{Error, Result};
 
 /// Holds a model for writing; another process that asks meanwhile is told that it is locked.
@@ -15,12 +16,13 @@ pub struct ModelLock {
 impl ModelLock {
     /// Locks a model, which need not exist yet.
     pub fn acquire(model: &Path) -> Result<Self> {
-        let name = model.file_name().map(|name| name.to_string_lossy().into_owned());
+        let place = behind_links(model);
+        let name = place.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = name.ok_or_else(|| Error::Malformed {
             path: model.to_owned(),
             what: "the path names no file".to_owned(),
         })?;
-        let path = model.with_file_name(format!(".{name}.lock"));
+        let path = place.with_file_name(format!(".{name}.lock"));
         loop {
             let file =
                 fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;

@@ -109,7 +109,25 @@ fn values_far_beyond_those_of_the_first_phase() {
         let outside = |error: &Error| matches!(error, Error::OutOfRange { .. });
         assert_refused(&head, &features(1e6, 1), outside);
         // the largest numbers there are must not end the program either
-        let _ = Head::new(variant(name), small()).unwrap().learn_phase(&features(f32::MAX, 0));
+        let _ = Head::new(variant(name), small()).unwrap().learn_phase(&features(1e15, 0));
+    }
+    let points = Matrix::new(1, 2, vec![1.0, -1.1e15]).unwrap();
+    let refused = Features::single("values", points, vec![0], 1);
+    assert!(matches!(refused, Err(Error::NotFinite { row: 0, .. })));
+}
+
+#[test]
+fn samples_without_spread_are_no_reason_to_refuse() {
+    // one sample a class; and three alike, off the grid
+    for (rows, far) in [(3, 0.0), (9, 1000.1)] {
+        let value = |at: usize| far + if at % 4 == (at / 4) % 3 { 1.3 } else { 0.1 };
+        let points = Matrix::new(rows, 4, (0..4 * rows).map(value).collect()).unwrap();
+        let labels: Vec<u32> = (0..rows as u32).map(|row| row % 3).collect();
+        let samples = Features::single("alike", points, labels.clone(), 3).unwrap();
+        for name in ["iVoro-W", "iVoro-Q", "iVoro-NW", "iVoro-WR"] {
+            let head = learned(variant(name), &small(), std::slice::from_ref(&samples));
+            assert_eq!(head.predict(&samples).unwrap(), labels, "{name} {far}");
+        }
     }
 }
 

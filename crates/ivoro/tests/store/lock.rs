@@ -92,7 +92,7 @@ fn a_save_that_fails_leaves_everything_as_it_was() {
 #[test]
 fn what_is_no_file_is_not_loaded() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(matches!(load(folder.path()), Err(Error::Malformed { .. })));
+    assert!(matches!(load(folder.path()), Err(Error::Io(_))));
     assert!(matches!(load(&folder.path().join("missing")), Err(Error::Io(_))));
     let empty = folder.path().join("empty.ivoro");
     std::fs::write(&empty, "").unwrap();
