@@ -166,28 +166,33 @@ def test_a_look_lets_other_threads_go_on():
     X = np.random.default_rng(0).random((20_000, 256), dtype=np.float32)
     y = np.arange(len(X)) % 100
     model = IVoroClassifier("iVoro-W", ridge=1.0, threads=1).fit(X, y)
-    ready, looked, turns = threading.Event(), threading.Event(), 0
-
-    def look():
-        ready.wait()
-        for _ in range(3):
-            assert len(model.counts_) == 100
-        looked.set()
+    looks, turns, done = 10, [], threading.Event()
 
     def teach():
-        ready.set()
-        for _ in range(3):
+        while not done.is_set():
             model.partial_fit(X, y)
 
-    workers = [threading.Thread(target=work) for work in (look, teach)]
-    for worker in workers:
-        worker.start()
-    ready.wait()
-    while not looked.is_set():
-        turns += 1
-    for worker in workers:
-        worker.join()
-    assert turns > 1000
+    def look(begun, ended):
+        begun.set()
+        assert len(model.counts_) == 100
+        ended.set()
+
+    teacher = threading.Thread(target=teach)
+    teacher.start()
+    for _ in range(looks):
+        begun, ended = threading.Event(), threading.Event()
+        looker = threading.Thread(target=look, args=(begun, ended))
+        looker.start()
+        begun.wait()
+        count = 0
+        while not ended.is_set():
+            count += 1
+        turns.append(count)
+        looker.join()
+    done.set()
+    teacher.join()
+    # a look that waits for the teacher with the interpreter's lock held leaves this thread no turn
+    assert sum(count > 1000 for count in turns) >= looks // 2, turns
 
 
 def test_work_that_waits_takes_up_no_work_that_waits_for_it():
