@@ -93,6 +93,7 @@ fn nearest(n: usize, d: usize, k: usize) -> Result<Value, Error> {
 fn means(n: usize, d: usize, k: usize) -> Result<Value, Error> {
     let points = random(n, d, 3)?;
     let labels: Vec<u32> = (0..n).map(|row| (row * 7919 % k) as u32).collect();
+    let names: Vec<String> = (0..k).map(|class| class.to_string()).collect();
     let grid = Grid::covering(&points);
     let mut result = Ok(Vec::new());
     let read = best(|| {
@@ -105,7 +106,8 @@ fn means(n: usize, d: usize, k: usize) -> Result<Value, Error> {
         };
         black_box(points.as_slice().par_chunks(1 << 16).map(sum).sum::<f32>());
     });
-    let seconds = best(|| result = sums_by_class(black_box(&points), &labels, k, grid, 0));
+    let seconds =
+        best(|| result = sums_by_class(black_box(&points), &labels, &names, grid, "bench"));
     result?;
     let part = points.select(&(0..n.min(100_000)).collect::<Vec<_>>());
     let mut moments = Ok(());
@@ -151,7 +153,7 @@ fn probe(path: &Path) -> Result<Value, Error> {
     let points = features.block(0, ivoro::View::UPRIGHT).cloned().unwrap_or_default();
     let classes = features.classes().len();
     let grid = Grid::covering(&points);
-    let sums = sums_by_class(&points, features.labels(), classes, grid, 0)?;
+    let sums = sums_by_class(&points, features.labels(), features.classes(), grid, "bench")?;
     let mut counts = vec![0u64; classes];
     features.labels().iter().for_each(|&label| counts[label as usize] += 1);
     let means = sums.iter().zip(counts).flat_map(|(sums, count)| sums.mean(count, grid));

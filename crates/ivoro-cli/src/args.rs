@@ -25,8 +25,8 @@ use crate::image_args::{
 #[command(name = "ivoro", version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
     /// Number of threads (default: all cores). Results do not depend on it.
-    #[arg(long, global = true, value_name = "N")]
-    pub(crate) threads: Option<NonZeroUsize>,
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
 
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -15,25 +15,25 @@ pub(crate) struct SettingArguments {
     #[arg(long, value_name = "λ", allow_negative_numbers = true)]
     lambda: Option<f64>,
     /// N: factor w.
-    #[arg(long, value_name = "W")]
+    #[arg(long, value_name = "W", allow_negative_numbers = true)]
     scale: Option<f64>,
     /// N: shift η.
     #[arg(long, value_name = "η", allow_negative_numbers = true)]
     shift: Option<f64>,
     /// W and Q: ridge ε, as a share of the mean variance.
-    #[arg(long, value_name = "ε")]
+    #[arg(long, value_name = "ε", allow_negative_numbers = true)]
     ridge: Option<f64>,
     /// Q: κ, for how many samples of a class the pooled covariance counts.
-    #[arg(long, value_name = "κ")]
+    #[arg(long, value_name = "κ", allow_negative_numbers = true)]
     prior: Option<f64>,
     /// L: weights of the last layer and of the third block.
     #[arg(long, value_name = "A,B", value_parser = two_numbers)]
     layer_weights: Option<[f64; 2]>,
     /// D: weight decay of the probe.
-    #[arg(long, value_name = "δ")]
+    #[arg(long, value_name = "δ", allow_negative_numbers = true)]
     weight_decay: Option<f64>,
     /// R: β, how firmly centres are held at the prototypes.
-    #[arg(long, value_name = "β")]
+    #[arg(long, value_name = "β", allow_negative_numbers = true)]
     beta: Option<f64>,
     /// D under N: raw or transformed features for the probe.
     #[arg(long, value_name = "SPACE")]

@@ -7,6 +7,8 @@ use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
 use ivoro::Error;
 
+use crate::table::visible;
+
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -55,7 +57,8 @@ impl From<serde_json::Error> for Failure {
 impl Failure {
     /// Prints the sentence and gives the exit code: 1 for "no", 2 for an error, 130 for Ctrl-C.
     pub(crate) fn report(&self) -> ExitCode {
-        let text = self.sentence();
+        let text: Vec<String> = self.sentence().lines().map(visible).collect();
+        let text = text.join("\n");
         match self {
             // the reader has seen enough, as in `ivoro … | head`
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => {

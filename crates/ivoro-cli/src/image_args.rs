@@ -132,7 +132,20 @@ pub(crate) fn class_order(text: &str, names: &[String]) -> Result<ClassOrder, Fa
     match text.parse() {
         Ok(order) => Ok(order),
         Err(_) if Path::new(text).exists() => {
-            Ok(ClassOrder::from_list_text(&fs_err::read_to_string(text)?, names)?)
+            let named = |error: ivoro::Error| match error {
+                ivoro::Error::Order { reason, .. } => {
+                    ivoro::Error::Order { text: text.to_owned(), reason }
+                }
+                error => error,
+            };
+            let list = fs_err::read_to_string(text)?;
+            let order = ClassOrder::from_list_text(&list, names).map_err(named)?;
+            order.permutation(names.len()).map_err(named)?;
+            Ok(order)
+        }
+        Err(ivoro::Error::Order { text, reason }) => {
+            let reason = format!("{reason}; there is no such file");
+            Err(ivoro::Error::Order { text, reason }.into())
         }
         Err(error) => Err(error.into()),
     }

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let arguments = args::Arguments::parse();
     if let Some(threads) = arguments.threads {
         // the only error is a second call
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global();
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
     }
     match commands::dispatch(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,

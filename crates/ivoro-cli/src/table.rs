@@ -17,8 +17,17 @@ impl Table {
 
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        self.rows.push(cells.into_iter().map(|cell| visible(&cell)).collect());
     }
+}
+
+/// Text of a file as it may be shown in a terminal: signs that would steer it are written out.
+pub(crate) fn visible(text: &str) -> String {
+    let shown = |sign: char| match sign {
+        sign if sign.is_control() => sign.escape_default().to_string(),
+        sign => sign.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 impl fmt::Display for Table {

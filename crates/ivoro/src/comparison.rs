@@ -159,7 +159,7 @@ pub fn begin(
         "given": options.given,
         "settings": options.settings,
         "peers": peers,
-        "data": fingerprint(stream),
+        "data": stream.fingerprint(),
     });
     outline(stream.protocol(), order, stream.classes().to_vec(), provenance, options)
 }
@@ -184,12 +184,4 @@ pub fn outline(
         options,
         ..RunRecord::default()
     }
-}
-
-/// Tells a record of other data apart: sizes and the first numbers.
-fn fingerprint(stream: &Stream) -> serde_json::Value {
-    let test = stream.test();
-    let first =
-        test.block(0, test.views()[0]).map(|block| block.row(0)[..4.min(block.cols())].to_vec());
-    json!([test.len(), test.layers(), test.dim(0), first])
 }

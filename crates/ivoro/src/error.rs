@@ -70,11 +70,13 @@ pub enum Error {
 
     /// A feature value is too large for the model's fixed-point grid.
     #[error(
-        "{value} in block {block} is outside ±{limit}, the range fixed when the model was begun"
+        "{origin}: class {class}: {value} is outside ±{limit}, the range fixed when the model was begun"
     )]
     OutOfRange {
-        /// Which block of the point.
-        block: usize,
+        /// The file or set.
+        origin: String,
+        /// The class of the sample, which may have been transformed.
+        class: String,
         /// The value found.
         value: f32,
         /// The largest magnitude the model accepts.

@@ -196,6 +196,16 @@ impl Features {
         self.blocks.get(layer * self.views.len() + at).map(AsRef::as_ref)
     }
 
+    /// Puts all numbers and labels, and what they are called, into a hash.
+    pub(crate) fn hash(&self, hasher: &mut blake3::Hasher) {
+        let Self { layers, views, labels, blocks, .. } = self;
+        hasher.update(format!("{layers:?} {views:?} {}", labels.len()).as_bytes());
+        hasher.update(bytemuck::cast_slice(labels));
+        for block in blocks {
+            hasher.update_rayon(bytemuck::cast_slice(block.as_slice()));
+        }
+    }
+
     /// Dimension of a layer.
     pub fn dim(&self, layer: usize) -> usize {
         self.blocks[layer * self.views.len()].cols()

@@ -181,7 +181,12 @@ impl fmt::Display for ClassOrder {
             Self::Identity => f.write_str("identity"),
             Self::Seed(seed) => write!(f, "{seed}"),
             Self::Numpy(seed) => write!(f, "numpy:{seed}"),
-            Self::List(list) => write!(f, "list of {}", list.len()),
+            // lists of the same length have to differ in a record, and in the name of its file
+            Self::List(list) => {
+                let bytes: Vec<u8> = list.iter().flat_map(|id| id.to_le_bytes()).collect();
+                let hash = blake3::hash(&bytes).to_hex();
+                write!(f, "list of {} {}", list.len(), &hash[..8])
+            }
         }
     }
 }

@@ -68,6 +68,14 @@ impl Stream {
         self.split.train.of_classes(|label| classes.contains(&(label as usize)))
     }
 
+    /// Tells records of other data apart: a hash of all samples and labels.
+    pub(crate) fn fingerprint(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        self.split.train.hash(&mut hasher);
+        self.split.test.hash(&mut hasher);
+        hasher.finalize().to_hex()[..16].to_owned()
+    }
+
     /// All test samples.
     pub fn test(&self) -> &Features {
         &self.split.test

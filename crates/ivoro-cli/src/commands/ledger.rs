@@ -16,10 +16,17 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Goes on with the file at `path`, if it holds the very same comparison.
-    pub(super) fn open(record: RunRecord, path: Option<PathBuf>) -> Self {
-        let earlier = path.as_deref().map_or(Vec::new(), |path| finished(path, &record));
-        Self { record, earlier, path }
+    /// Goes on with the file at `path`, if it holds the very same comparison; another one is put aside.
+    pub(super) fn open(record: RunRecord, path: Option<PathBuf>) -> Result<Self, Failure> {
+        let earlier = path.as_deref().map_or(Ok(Vec::new()), |path| finished(path, &record))?;
+        Ok(Self { record, earlier, path })
+    }
+
+    /// All that the file holds.
+    pub(super) fn whole(&self) -> RunRecord {
+        let mut whole = self.record.clone();
+        whole.methods.extend(self.earlier.iter().cloned());
+        whole
     }
 
     /// Whether the method was finished earlier; then it is part of the record again.
@@ -36,22 +43,31 @@ impl Ledger {
     pub(super) fn push(&mut self, method: MethodRecord) -> Result<(), Failure> {
         self.record.methods.push(method);
         let Some(path) = &self.path else { return Ok(()) };
-        let mut whole = self.record.clone();
-        whole.methods.extend(self.earlier.iter().cloned());
-        Ok(output::write_whole(path, &(serde_json::to_string(&whole)? + "\n"))?)
+        Ok(output::write_whole(path, &(serde_json::to_string(&self.whole())? + "\n"))?)
     }
 }
 
-fn finished(path: &Path, wanted: &RunRecord) -> Vec<MethodRecord> {
-    let read =
-        || -> Option<RunRecord> { serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok() };
+fn finished(path: &Path, wanted: &RunRecord) -> Result<Vec<MethodRecord>, Failure> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = fs_err::read_to_string(path)?;
+    let found: Option<RunRecord> = serde_json::from_str(&text).ok();
     let same = |found: &RunRecord| RunRecord { methods: Vec::new(), ..found.clone() } == *wanted;
-    read().filter(same).map_or(Vec::new(), |found| {
+    if let Some(found) = found.filter(same) {
         anstream::eprintln!(
             "note: {} holds {} finished methods; they are not run again",
             path.display(),
             found.methods.len()
         );
-        found.methods
-    })
+        return Ok(found.methods);
+    }
+    let aside = path.with_extension("json.before");
+    fs_err::rename(path, &aside)?;
+    anstream::eprintln!(
+        "note: {} was of other data, options or another version; it is now {}",
+        path.display(),
+        aside.display()
+    );
+    Ok(Vec::new())
 }

@@ -1,8 +1,9 @@
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use ivoro::audit::{NOT_KEPT, audit as list_kept};
-use ivoro::head::Forgetting;
+use ivoro::head::{Forgetting, Head};
 use ivoro::input::{self, FeatureFile};
 use ivoro::store::{ModelLock, load, save};
 use ivoro::{Features, Model, Variant};
@@ -15,7 +16,7 @@ use crate::args::{
 };
 use crate::failure::Failure;
 use crate::image_args::LookArguments;
-use crate::table::Table;
+use crate::table::{Table, visible};
 use crate::{output, progress};
 
 /// Reads a features file under a spinner.
@@ -119,7 +120,8 @@ pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
             "note: probes of {variant} stay those of their phase; means and spread count all samples"
         );
     }
-    let lines = report.iter().map(|(class, count)| format!("{class}: {count} samples added\n"));
+    let lines =
+        report.iter().map(|(class, count)| format!("{}: {count} samples added\n", visible(class)));
     Ok(output::print(&lines.collect::<String>())?)
 }
 
@@ -128,7 +130,8 @@ pub(crate) fn forget(arguments: &ForgetArguments) -> Result<(), Failure> {
     let _lock = ModelLock::acquire(&arguments.model)?;
     let mut model = load(&arguments.model)?;
     let how = if arguments.drop_probes { Forgetting::DropProbes } else { Forgetting::Exact };
-    for class in &arguments.classes {
+    let classes: BTreeSet<&String> = arguments.classes.iter().collect();
+    for class in &classes {
         model.forget(class, how)?;
     }
     if model.head().known().is_empty() {
@@ -136,12 +139,9 @@ pub(crate) fn forget(arguments: &ForgetArguments) -> Result<(), Failure> {
         return Err(Failure::Usage(text.to_owned()));
     }
     save(&model, &arguments.model)?;
-    let text = format!(
-        "forgot {}; {} classes remain\n",
-        arguments.classes.join(", "),
-        model.head().known().len()
-    );
-    Ok(output::print(&text)?)
+    let names: Vec<String> = classes.into_iter().map(|name| visible(name)).collect();
+    let remain = counted(model.head().known().len(), "class remains", "classes remain");
+    Ok(output::print(&format!("forgot {}; {remain}\n", names.join(", ")))?)
 }
 
 /// Merges models.
@@ -162,7 +162,7 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
             report.combined.len()
         );
         if !report.forgotten.is_empty() {
-            let names = report.forgotten.join(", ");
+            let names = visible(&report.forgotten.join(", "));
             let _ = writeln!(text, "forgotten since the ancestor: {names}");
         }
     }
@@ -196,7 +196,7 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     }
     let mut text = format!("{}  {}\n", arguments.model.display(), head.variant());
     let layers: Vec<String> =
-        head.layers().iter().map(|(name, dim)| format!("{name} ({dim})")).collect();
+        head.layers().iter().map(|(name, dim)| format!("{} ({dim})", visible(name))).collect();
     let phases: Vec<String> = head.phases().iter().map(ToString::to_string).collect();
     let _ = writeln!(text, "layers    {}", layers.join(", "));
     let _ = writeln!(text, "phases    {} classes", phases.join(" + "));
@@ -206,12 +206,10 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     if head.may_search_index() {
         let _ = writeln!(text, "search    by an index, approximately, unless asked with --exact");
     }
-    for choice in model.choices() {
-        let _ = writeln!(
-            text,
-            "{:<9} {}  (chosen on {})",
-            choice.setting, choice.value, choice.variant
-        );
+    for (name, value) in settings_in_use(head) {
+        let chosen = model.choices().iter().find(|it| it.setting.split(',').any(|it| it == name));
+        let how = chosen.map_or(String::new(), |it| format!("  (chosen on {})", it.variant));
+        let _ = writeln!(text, "{name:<9} {value}{how}");
     }
     if let Some(fitted) = model.calibration() {
         let _ = writeln!(
@@ -227,6 +225,32 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
         .for_each(|c| table.row(vec![c.name.clone(), c.statistics.count.to_string()]));
     let _ = write!(text, "\n{table}");
     Ok(output::print(&text)?)
+}
+
+/// The settings that a head's letters look at, by the names of their flags.
+fn settings_in_use(head: &Head) -> Vec<(&'static str, String)> {
+    let (variant, settings) = (head.variant(), head.settings());
+    let text = |value: serde_json::Value| value.to_string().replace('"', "");
+    let of = |used: bool, name, value| used.then(|| (name, text(value)));
+    let layered = variant.layered && !variant.is_metric();
+    let lines = [
+        of(variant.normalise, "lambda", json!(settings.transform.lambda)),
+        of(variant.normalise, "scale", json!(settings.transform.scale)),
+        of(variant.normalise, "shift", json!(settings.transform.shift)),
+        of(variant.is_metric(), "ridge", json!(settings.ridge)),
+        of(variant.own, "prior", json!(settings.prior)),
+        of(variant.own, "volume", json!(settings.volume)),
+        of(variant.whiten, "scatter", json!(settings.scatter)),
+        of(variant.lift, "lift", json!(settings.lift)),
+        of(layered, "layer-weights", json!(settings.layer_weights)),
+        of(layered, "gamma", json!(settings.gamma)),
+        of(variant.divide, "weight-decay", json!(settings.weight_decay)),
+        of(variant.divide && variant.normalise, "probe-space", json!(settings.probe_space)),
+        of(variant.divide, "rule", json!(settings.rule)),
+        of(variant.residual, "beta", json!(settings.beta)),
+        of(variant.rotates(), "pairs", json!(settings.pairs)),
+    ];
+    lines.into_iter().flatten().collect()
 }
 
 /// Lists every number kept.
@@ -250,8 +274,11 @@ pub(crate) fn audit(arguments: &InspectArguments) -> Result<(), Failure> {
     }
     let classes = model.head().known().len().max(1);
     let mut text = format!(
-        "{table}\n{total} bytes in all, {} per class; besides: class names, settings, thresholds\n",
-        total / classes
+        "{table}\n{total} bytes in all, {} per class; besides, whatever was learned: class names, \
+         settings and how they were chosen, a temperature and {} thresholds, a range of values for \
+         each block\n",
+        total / classes,
+        model.calibration().map_or(0, |fitted| fitted.thresholds.len())
     );
     text.push_str("not kept:\n");
     NOT_KEPT.iter().for_each(|line| {

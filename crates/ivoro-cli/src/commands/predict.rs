@@ -117,6 +117,7 @@ fn note(about: Approximation) {
 /// Prints predictions as they come and counts how many are right.
 struct Printer<'a> {
     format: Format,
+    /// The most rows of a burst, where bursts were asked for.
     burst: Option<usize>,
     labels: Option<&'a Features>,
     table: Table,
@@ -124,6 +125,8 @@ struct Printer<'a> {
     asked: usize,
     right: usize,
     unknown: usize,
+    /// Bursts of rows with different labels.
+    mixed: usize,
 }
 
 impl<'a> Printer<'a> {
@@ -141,23 +144,31 @@ impl<'a> Printer<'a> {
         ];
         Self {
             format: arguments.format,
-            burst: arguments.burst.map(NonZeroUsize::get),
+            burst: arguments.burst.map(|_| 0),
             labels,
             table: Table::new(&header, 2),
             out: BufWriter::new(io::stdout().lock()),
             asked: 0,
             right: 0,
             unknown: 0,
+            mixed: 0,
         }
     }
 
+    /// The label of a query, if all rows of it have the same.
+    fn label(&mut self, query: &Query, rows: usize) -> Option<String> {
+        let (Query::Row(first), Some(features)) = (query, self.labels) else { return None };
+        let labels = features.labels().get(*first..*first + rows)?;
+        if labels.iter().any(|label| *label != labels[0]) {
+            self.mixed += 1;
+            return None;
+        }
+        Some(features.classes()[labels[0] as usize].clone())
+    }
+
     fn take(&mut self, query: &Query, prediction: &Prediction) -> Result<(), Failure> {
-        let label = match (query, self.labels) {
-            (Query::Row(row), Some(features)) => {
-                Some(features.classes()[features.labels()[*row] as usize].clone())
-            }
-            _ => None,
-        };
+        let label = self.label(query, prediction.burst);
+        self.burst = self.burst.map(|most| most.max(prediction.burst));
         let best = &prediction.top[0];
         self.right += usize::from(label.as_ref() == Some(&best.class));
         self.unknown += usize::from(prediction.unknown == Some(true));
@@ -222,8 +233,16 @@ impl<'a> Printer<'a> {
             Some(size) => format!("{} burst queries of {size}", self.asked),
             None => format!("{} queries", self.asked),
         };
-        if self.labels.is_some() && self.asked > 0 {
-            let share = 100.0 * self.right as f64 / self.asked as f64;
+        if self.mixed > 0 {
+            anstream::eprintln!(
+                "note: {} bursts have rows of different labels and count neither as right nor as \
+                 wrong; the rows of an object have to follow each other",
+                self.mixed
+            );
+        }
+        let labelled = self.asked - self.mixed;
+        if self.labels.is_some() && labelled > 0 {
+            let share = 100.0 * self.right as f64 / labelled as f64;
             anstream::eprintln!(
                 "{queries}: {share:.2} % right, {} rejected as unknown",
                 self.unknown

@@ -17,8 +17,10 @@ const DEPTH: usize = 16;
 pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
     let spinner = progress::spinner("reading records");
     let mut inputs = Inputs::default();
-    for path in records(&arguments.runs)? {
-        let name = path.strip_prefix(&arguments.runs).unwrap_or(&path);
+    let runs = &arguments.runs;
+    let folder = if runs.is_file() { runs.parent().unwrap_or(runs) } else { runs };
+    for path in records(runs)? {
+        let name = path.strip_prefix(folder).unwrap_or(&path);
         inputs.add(&name.to_string_lossy(), &fs_err::read(&path)?);
     }
     spinner.set_message("drawing");
@@ -58,6 +60,10 @@ fn write(out: &Path, report: &Report) -> Result<(), Failure> {
 fn records(runs: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     if runs.is_file() {
+        if FileKind::of(&runs.to_string_lossy()).is_none() {
+            let text = "expected a file called run.json, run-….json, ….scene.json or ….tsne.json";
+            return Err(Failure::Usage(format!("{}: {text}", runs.display())));
+        }
         found.push(runs.to_owned());
         return Ok(found);
     }

@@ -39,6 +39,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         .iter()
         .map(|text| class_order(text, classes))
         .collect::<Result<_, Failure>>()?;
+    if let Some(at) = (1..orders.len()).find(|&at| orders[..at].contains(&orders[at])) {
+        return Err(Failure::Usage(format!("order {} is given twice", orders[at])));
+    }
     let _lock = match &arguments.out {
         Some(folder) => {
             fs_err::create_dir_all(folder)?;
@@ -47,20 +50,21 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         None => None,
     };
     progress::catch_interrupts();
-    let mut records = Vec::new();
+    let (mut records, mut files) = (Vec::new(), Vec::new());
     for order in &orders {
         let path = record_path(arguments, orders.len(), order);
         let job = Job { arguments, methods: &methods, baselines: &baselines, protocol: &protocol };
-        let (record, result) = job.go(&source, order, path)?;
-        records.push(record);
+        let (ledger, result) = job.go(&source, order, path)?;
+        files.push(ledger.whole());
+        records.push(ledger.record);
         if let Err(failure) = result {
             if matches!(failure, Failure::Interrupted) {
-                report(arguments, &records)?;
+                report(arguments, &records, &files)?;
             }
             return Err(failure);
         }
     }
-    report(arguments, &records)?;
+    report(arguments, &records, &files)?;
     if arguments.features.is_none() {
         next_steps();
     }
@@ -82,7 +86,7 @@ impl Job<'_> {
         source: &Source,
         order: &ClassOrder,
         path: Option<PathBuf>,
-    ) -> Result<(RunRecord, Result<(), Failure>), Failure> {
+    ) -> Result<(Ledger, Result<(), Failure>), Failure> {
         let Self { arguments, methods, baselines, protocol } = self;
         let heads = match methods {
             [] => None,
@@ -103,12 +107,12 @@ impl Job<'_> {
         record.network.clone_from(&arguments.network_name);
         record.tuned_on_test = arguments.tuned_on_test;
         record.judge = heads.as_ref().and_then(|heads| Some(heads.judge.as_ref()?.name.clone()));
-        let mut ledger = Ledger::open(record, path);
+        let mut ledger = Ledger::open(record, path)?;
         let mut result = heads.map_or(Ok(()), |heads| heads.go_through(arguments, &mut ledger));
         if let (Ok(()), Some(trained)) = (&result, &trained) {
             result = trained.train(baselines, &mut ledger);
         }
-        Ok((ledger.record, result))
+        Ok((ledger, result))
     }
 }
 
@@ -270,10 +274,15 @@ fn record_path(arguments: &RunArguments, orders: usize, order: &ClassOrder) -> O
     arguments.out.as_ref().map(|folder| folder.join(name))
 }
 
-fn report(arguments: &RunArguments, records: &[RunRecord]) -> Result<(), Failure> {
+/// Prints the records that were asked for; the tables of a folder have all that its files hold.
+fn report(
+    arguments: &RunArguments,
+    records: &[RunRecord],
+    files: &[RunRecord],
+) -> Result<(), Failure> {
     if let Some(folder) = &arguments.out {
-        output::write_whole(&folder.join("summary.csv"), &output::csv(records))?;
-        output::write_whole(&folder.join("phases.csv"), &output::phases_csv(records))?;
+        output::write_whole(&folder.join("summary.csv"), &output::csv(files))?;
+        output::write_whole(&folder.join("phases.csv"), &output::phases_csv(files))?;
     }
     match &arguments.csv {
         Some(path) if path.as_os_str() == "-" => {

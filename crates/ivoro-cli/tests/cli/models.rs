@@ -234,7 +234,7 @@ fn the_audit_lists_every_number() {
     phase 0    displacements of centres (R)                   10     40
     model      second moments, all classes together (W)       25    200
 
-    408 bytes in all, 204 per class; besides: class names, settings, thresholds
+    408 bytes in all, 204 per class; besides, whatever was learned: class names, settings and how they were chosen, a temperature and 12 thresholds, a range of values for each block
     not kept:
       no image and no feature vector of any sample
       no file name, path or time of any sample
@@ -261,4 +261,74 @@ fn inspect_says_what_a_model_is() {
     for class in &CLASSES[..3] {
         assert!(out.contains(&format!("{class}         12\n")), "{out}");
     }
+}
+
+#[test]
+fn a_start_that_does_not_know_the_common_classes_is_no_start() {
+    let place = Place::new();
+    let scatter = "--variant iVoro";
+    place.learn("start.ivoro", "ant,bee", scatter).good();
+    place.learn("start.ivoro", "cat", "").good();
+    for (site, more) in [("a.ivoro", "dog"), ("b.ivoro", "eel")] {
+        std::fs::copy(place.path("start.ivoro"), place.path(site)).unwrap();
+        place.learn(site, more, "").good();
+    }
+    place.learn("other.ivoro", "fox,eel", scatter).good();
+    let merge = |start: &str| place.ivoro(&format!("merge a.ivoro b.ivoro --out m.ivoro {start}"));
+    for start in ["", "--ancestor other.ivoro"] {
+        let text = merge(start).bad(2);
+        assert!(text.contains("name the model both started from"), "{text}");
+        assert!(!place.path("m.ivoro").exists());
+    }
+    assert!(merge("--ancestor start.ivoro").good().contains("m.ivoro: 5 classes"));
+    assert_eq!(place.inspect("m.ivoro")["classes"][0]["samples"], 12);
+}
+
+#[test]
+fn a_class_that_is_named_twice_is_forgotten_once() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee,cat", "").good();
+    let out = place.ivoro("forget m.ivoro cat ant cat").good();
+    assert_eq!(out, "forgot ant, cat; 1 class remains\n");
+}
+
+#[test]
+fn bursts_of_different_objects_count_for_nothing() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee,cat,dog,eel,fox", "").good();
+    // there are four test samples of each class, one class after the other
+    let done = place.ivoro("predict m.ivoro data.features --format csv --burst 3");
+    assert!(done.err.contains("4 bursts have rows of different labels"), "{}", done.err);
+    assert!(done.err.contains("8 burst queries of 3: 100.00 % right"), "{}", done.err);
+    let labels: Vec<String> =
+        done.good().lines().skip(1).map(|l| l.split(',').nth(1).unwrap().to_owned()).collect();
+    assert_eq!(labels, ["ant", "", "", "cat", "dog", "", "", "fox"]);
+    let done = place.ivoro("predict m.ivoro data.features --burst 1000");
+    assert!(done.err.contains("1 bursts have rows of different labels"), "{}", done.err);
+}
+
+#[test]
+fn inspect_says_the_settings_in_use_and_which_were_chosen() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee,cat", "--variant iVoro-NW --lambda 0.5").good();
+    let out = place.ivoro("inspect m.ivoro").good();
+    assert!(out.contains("\nlambda    0.5\n") && out.contains("\nscatter   pooled\n"), "{out}");
+    assert!(out.lines().any(|l| l.starts_with("ridge ") && l.contains("(chosen on ")), "{out}");
+    assert!(!out.contains("beta"), "{out}");
+}
+
+#[test]
+fn names_can_not_steer_the_terminal() {
+    let place = Place::new();
+    let data = samples(1, 0..2, 6);
+    let names = ["\u{1b}[2Jant", "bee\nfox"].map(String::from).to_vec();
+    let data = data.relabel(&[0, 1, 0, 0, 0, 0], names.into()).unwrap();
+    place.write("steer.features", &data, Some(&data));
+    place.ivoro("learn s.ivoro steer.features --variant iVoro").good();
+    for command in ["inspect s.ivoro", "audit s.ivoro", "predict s.ivoro steer.features"] {
+        let out = place.ivoro(command).good();
+        assert!(!out.contains('\u{1b}') && out.contains("\\u{1b}[2Jant"), "{out}");
+        assert!(out.contains("bee\\nfox"), "{out}");
+    }
+    assert!(!place.ivoro("forget s.ivoro \u{1b}[2Jbee").bad(2).contains('\u{1b}'));
 }

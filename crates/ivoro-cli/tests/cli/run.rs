@@ -1,6 +1,6 @@
 use ivoro::record::RunRecord;
 
-use crate::harness::Place;
+use crate::harness::{Place, samples};
 
 const HEADER: &str = "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds";
 
@@ -128,4 +128,67 @@ fn a_file_without_a_test_part_is_divided_and_that_is_said() {
     assert!(record.split.contains("held out"));
     let tested: usize = record.methods[0].phases[2].by_class.iter().map(|class| class.tested).sum();
     assert_eq!(tested, 12);
+}
+
+#[test]
+fn other_data_under_the_same_name_is_no_finished_work() {
+    let place = Place::new();
+    let run = |more: &str| {
+        place.ivoro(&format!("run data.features --variants iVoro --out o {QUICK} {more}"))
+    };
+    run("").good();
+    let first = std::fs::read_to_string(place.path("o/run.json")).unwrap();
+    assert!(run("").err.contains("holds 1 finished methods"));
+    // the same numbers, and two classes of the training part exchanged
+    let (train, test) = (samples(1, 0..6, 12), samples(2, 0..6, 4));
+    let changed = train.relabel(&[1, 0, 2, 3, 4, 5], train.classes().to_vec().into()).unwrap();
+    place.write("data.features", &changed, Some(&test));
+    let done = run("");
+    assert!(done.err.contains("o/run.json was of other data"), "{}", done.err);
+    done.good();
+    assert_eq!(std::fs::read_to_string(place.path("o/run.json.before")).unwrap(), first);
+    assert!(run("--seed 5").err.contains("it is now o/run.json.before"));
+}
+
+#[test]
+fn tables_of_a_folder_hold_what_its_record_holds() {
+    let place = Place::new();
+    for variants in ["iVoro,iVoro-N", "iVoro-D"] {
+        place.ivoro(&format!("run data.features --variants {variants} --out o {QUICK}")).good();
+    }
+    let record: RunRecord =
+        serde_json::from_str(&std::fs::read_to_string(place.path("o/run.json")).unwrap()).unwrap();
+    let summary = std::fs::read_to_string(place.path("o/summary.csv")).unwrap();
+    let names: Vec<&str> =
+        summary.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
+    assert_eq!(names, record.methods.iter().map(|it| it.name.as_str()).collect::<Vec<_>>());
+    assert_eq!(names, ["iVoro-D", "iVoro", "iVoro-N"]);
+}
+
+#[test]
+fn every_list_of_classes_has_a_record_of_its_own() {
+    let place = Place::new();
+    std::fs::write(place.path("a.txt"), "fox eel dog cat bee ant").unwrap();
+    std::fs::write(place.path("b.txt"), "0 1 2 3 4 5").unwrap();
+    let run = |orders: &str| {
+        place.ivoro(&format!("run data.features --variants iVoro --out o --order {orders} {QUICK}"))
+    };
+    run("a.txt,b.txt").good();
+    let mut names: Vec<String> = std::fs::read_dir(place.path("o"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("run-"))
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(names[0].starts_with("run-list-of-6-"), "{names:?}");
+    std::fs::write(place.path("c.txt"), "0 1 2").unwrap();
+    for (orders, sentence) in [
+        ("1,1", "order 1 is given twice"),
+        ("nowhere.txt", "there is no such file"),
+        ("c.txt", "class order c.txt: 3 entries for 6 classes"),
+    ] {
+        let text = run(orders).bad(2);
+        assert!(text.contains(sentence), "{text}");
+    }
 }

@@ -146,6 +146,8 @@ impl Head {
         merged.frame = merged.frame.or_else(|| other.frame.clone());
         let mut report = Merging::default();
         let (places, earlier) = (self.places(), ancestor.map(Self::places).unwrap_or_default());
+        // who names a start without any class says that no sample is at both places
+        let apart = ancestor.is_some_and(|head| head.classes.is_empty());
         let mut first = 0;
         for clique in &other.cliques {
             let range = first..first + clique.size;
@@ -158,7 +160,7 @@ impl Head {
                 let before = before.map(|(head, &at)| &head.classes[at].statistics);
                 match places.get(name) {
                     Some(&own) => {
-                        merged.combine_class(own, &class.statistics, before, ancestor.is_some())?;
+                        merged.combine_class(own, &class.statistics, before, apart)?;
                         report.combined.push(class.name.clone());
                     }
                     None if before.is_some() => {}
@@ -226,10 +228,10 @@ impl Head {
         at: usize,
         other: &ClassStatistics,
         before: Option<&ClassStatistics>,
-        ancestor_named: bool,
+        apart: bool,
     ) -> Result<()> {
         let class = &mut self.classes[at];
-        if !ancestor_named && class.statistics == *other {
+        if before.is_none() && !apart && class.statistics == *other {
             let reason = format!(
                 "class {} has the same statistics in both, so both seem to hold the same samples; name the model both started from",
                 class.name

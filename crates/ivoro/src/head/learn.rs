@@ -10,6 +10,8 @@ use crate::statistics::{ClassStatistics, Grid, SecondMoments, sums_by_class};
 
 /// Samples of the classes of one call: names, and labels that index them.
 pub(crate) struct Batch {
+    /// Where they come from, for messages.
+    origin: String,
     pub(crate) names: Vec<String>,
     pub(crate) labels: Vec<u32>,
 }
@@ -29,7 +31,7 @@ impl Batch {
             return Err(Error::Size { what, expected: 1, found: 0 });
         }
         let labels = features.labels().iter().map(|&label| place[label as usize]).collect();
-        Ok(Self { names, labels })
+        Ok(Self { origin: features.origin().to_owned(), names, labels })
     }
 }
 
@@ -118,7 +120,7 @@ impl Head {
         let mut pooled = Vec::new();
         for (index, block) in points.blocks.iter().enumerate() {
             let grid = frame.grids[index];
-            let sums = sums_by_class(block, &batch.labels, classes, grid, index)?;
+            let sums = sums_by_class(block, &batch.labels, &batch.names, grid, &batch.origin)?;
             for (class, sums) in statistics.iter_mut().zip(sums) {
                 class.blocks[index] = sums;
             }
@@ -255,7 +257,7 @@ fn add_second(
 /// Class means of a block that is not kept: where a probe of D starts.
 fn class_means(block: &Matrix, batch: &Batch) -> Result<Matrix> {
     let grid = Grid::covering(block);
-    let sums = sums_by_class(block, &batch.labels, batch.names.len(), grid, 0)?;
+    let sums = sums_by_class(block, &batch.labels, &batch.names, grid, &batch.origin)?;
     let mut counts = vec![0u64; batch.names.len()];
     batch.labels.iter().for_each(|&label| counts[label as usize] += 1);
     let means = sums.iter().zip(counts).flat_map(|(sums, count)| sums.mean(count, grid));

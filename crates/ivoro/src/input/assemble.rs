@@ -1,6 +1,6 @@
 //! From the arrays of a file to features: layers in order, views named, classes shared.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
 use super::array::Array;
@@ -45,13 +45,16 @@ pub(super) struct Parts<'a> {
     train: Samples,
     test: Samples,
     all: Samples,
+    /// Names of all layers, read or not.
+    seen: BTreeSet<String>,
     pub(super) metadata: BTreeMap<String, String>,
 }
 
 impl<'a> Parts<'a> {
     pub(super) fn new(path: &'a Path, options: &'a ReadOptions) -> Self {
         let (train, test, all) = Default::default();
-        Self { path, options, train, test, all, metadata: BTreeMap::new() }
+        let (seen, metadata) = Default::default();
+        Self { path, options, train, test, all, seen, metadata }
     }
 
     /// An array whose name says `part` and `role`; layers nobody asked for are not converted.
@@ -66,7 +69,8 @@ impl<'a> Parts<'a> {
     }
 
     /// Whether a layer of this name is to be read.
-    pub(super) fn wants(&self, layer: &str) -> bool {
+    pub(super) fn wants(&mut self, layer: &str) -> bool {
+        self.seen.insert(layer.to_owned());
         self.options.layers.as_ref().is_none_or(|wanted| wanted.iter().any(|name| name == layer))
     }
 
@@ -116,6 +120,15 @@ impl<'a> Parts<'a> {
             return Err(malformed(self.path, "there are no features in this file"));
         };
         let origin = Origin { path: self.path, part };
+        let wanted = self.options.layers.iter().flatten();
+        if let Some(missing) = wanted.into_iter().find(|layer| !self.seen.contains(*layer))
+            && !self.seen.is_empty()
+        {
+            let mut found: Vec<String> = self.seen.iter().cloned().collect();
+            found.sort_by(|left, right| last_layer_first(left, right));
+            let found = found.join(", ");
+            return Err(origin.malformed(&format!("there is no layer {missing}; there is {found}")));
+        }
         let listed = listed_classes(self.path, &self.metadata)?;
         let frame = Frame::new(origin, base, &self.metadata, self.options, listed)?;
         let gap = frame.roster.as_ref().and_then(|roster| roster.gap.clone());

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use super::ReadOptions;
+
 /// The layer a file means that has only one and does not name it.
 pub(super) const LAST: &str = "last";
 
@@ -34,21 +36,56 @@ pub(super) fn own(name: &str) -> (Part, Role) {
 /// The names above and those that are usual in `NumPy` archives: `X_train`, `y_test`,
 /// `train_features`, `X`, `y`, ….
 pub(super) fn usual(name: &str) -> (Part, Role) {
-    let strip = |word: &str| {
-        let before = name.strip_prefix(word).and_then(|rest| rest.strip_prefix(['.', '_', '/']));
-        before.or_else(|| name.strip_suffix(word).and_then(|rest| rest.strip_suffix('_')))
-    };
-    let (part, rest) = match (strip("train"), strip("test")) {
-        (Some(rest), _) => (Part::Train, rest),
-        (None, Some(rest)) => (Part::Test, rest),
-        (None, None) => (Part::All, name),
-    };
+    let (part, rest) = part_of(name);
     let role = match rest {
         "labels" | "label" | "y" | "Y" | "targets" | "target" => Role::Labels,
         "X" | "x" | "features" | "embeddings" => Role::Layer(LAST.to_owned()),
         layer => Role::Layer(layer.to_owned()),
     };
     (part, role)
+}
+
+/// The part that a name speaks of, and the rest of the name.
+fn part_of(name: &str) -> (Part, &str) {
+    let strip = |word: &str| {
+        let before = name.strip_prefix(word).and_then(|rest| rest.strip_prefix(['.', '_', '/']));
+        before.or_else(|| name.strip_suffix(word).and_then(|rest| rest.strip_suffix('_')))
+    };
+    match (strip("train"), strip("test")) {
+        (Some(rest), _) => (Part::Train, rest),
+        (None, Some(rest)) => (Part::Test, rest),
+        (None, None) => (Part::All, name),
+    }
+}
+
+/// What an array holds where labels or features were asked for by name, with or without the part
+/// that it is of; `None` if others were asked for instead.
+pub(super) fn asked_for(
+    name: &str,
+    (part, role): (Part, Role),
+    options: &ReadOptions,
+) -> Option<(Part, Role)> {
+    let (_, rest) = part_of(name);
+    let is = |wanted: &Option<String>| {
+        wanted.as_ref().is_some_and(|wanted| wanted == name || wanted == rest)
+    };
+    if is(&options.label_column) {
+        return Some((part, Role::Labels));
+    }
+    match role {
+        Role::Labels if is(&options.feature_column) => Some((part, Role::Layer(rest.to_owned()))),
+        Role::Layer(_) if is(&options.feature_column) => Some((part, role)),
+        Role::Labels if options.label_column.is_some() => None,
+        Role::Layer(_) if options.feature_column.is_some() => None,
+        role => Some((part, role)),
+    }
+}
+
+/// Whether every array that was asked for by name is among those found; else the name.
+pub(super) fn missing<'a>(found: &[String], options: &'a ReadOptions) -> Option<&'a str> {
+    let wanted = [&options.label_column, &options.feature_column];
+    let there = |wanted: &str| found.iter().any(|name| wanted == name || wanted == part_of(name).1);
+    wanted.into_iter().flatten().map(String::as_str).find(|wanted| !there(wanted))
 }
 
 /// The network's last layer first: `last`, then descending with numbers compared as numbers.

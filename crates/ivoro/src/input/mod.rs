@@ -46,9 +46,9 @@ pub struct ReadOptions {
     pub seed: u64,
     /// The layers wanted, the network's last layer first; all of them by default.
     pub layers: Option<Vec<String>>,
-    /// The column with the labels of a Parquet or Arrow file.
+    /// The column or array with the labels, where a file has several or calls them unusually.
     pub label_column: Option<String>,
-    /// The column with the features of a Parquet or Arrow file.
+    /// The column or array with the features, likewise.
     pub feature_column: Option<String>,
     /// The column that says `train` or `test` in a Parquet or Arrow file.
     pub split_column: Option<String>,
@@ -100,7 +100,9 @@ pub struct FeatureFile {
 /// Reads the file at `path`, whose format is known by its first bytes, else by its extension.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<FeatureFile> {
     let mapped = crate::map::map(path)?;
-    match Format::of(path, &mapped)? {
+    let format = Format::of(path, &mapped)?;
+    format.check(path, options)?;
+    match format {
         Format::Npy => npy::read_lone(path, &mapped, &npy::labels_beside(path, options)?, options),
         #[cfg(feature = "tables")]
         Format::Parquet => table::read_parquet(path, bytes::Bytes::from_owner(mapped), options),
@@ -180,6 +182,23 @@ impl Format {
                  .safetensors, .npz, .npy, .parquet or .arrow file",
             )
         })
+    }
+
+    /// Refuses what makes no sense for a file of this format.
+    fn check(self, path: &Path, options: &ReadOptions) -> Result<()> {
+        let table = matches!(self, Self::Parquet | Self::ArrowFile | Self::ArrowStream);
+        let lone = self == Self::Npy;
+        let named = options.label_column.is_some() || options.feature_column.is_some();
+        let what = if options.labels.is_some() && !lone {
+            "labels in a file of their own are for a lone .npy array"
+        } else if options.split_column.is_some() && !table {
+            "a column that says train and test is for Parquet and Arrow files"
+        } else if named && lone {
+            "a lone .npy array has no columns to choose from"
+        } else {
+            return Ok(());
+        };
+        Err(malformed(path, what))
     }
 
     fn of_content(bytes: &[u8]) -> Option<Self> {

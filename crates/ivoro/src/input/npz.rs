@@ -9,7 +9,7 @@ use zip::ZipArchive;
 
 use super::array::IntegerArray;
 use super::assemble::Parts;
-use super::keys::{Role, usual};
+use super::keys::{Role, asked_for, missing, usual};
 use super::{FeatureFile, ReadOptions, malformed, npy};
 use crate::error::{Error, Result};
 
@@ -29,11 +29,30 @@ pub fn most_unpacked(length: usize) -> u64 {
 
 pub(super) fn read(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<FeatureFile> {
     let mut parts = Parts::new(path, options);
+    let mut names = Vec::new();
+    each_array(path, bytes, |key, _| {
+        names.push(key.to_owned());
+        Ok(())
+    })?;
+    if let Some(missing) = missing(&names, options) {
+        let found = names.join(", ");
+        return Err(malformed(
+            path,
+            format!("there is no array {missing}; the arrays are {found}"),
+        ));
+    }
     each_array(path, bytes, |key, unpack| {
-        if matches!(usual(key).1, Role::Layer(layer) if !is_text(key) && !parts.wants(&layer)) {
-            return Ok(());
+        if is_text(key) {
+            return add_text(path, &mut parts, key, unpack()?);
         }
-        add(path, &mut parts, key, unpack()?)
+        match asked_for(key, usual(key), options) {
+            None => Ok(()),
+            Some((_, Role::Layer(layer))) if !parts.wants(&layer) => Ok(()),
+            Some(key_role) => {
+                let array = npy::parse(path, key, Cow::Owned(unpack()?))?;
+                parts.add(key_role, &array)
+            }
+        }
     })?;
     parts.finish()
 }
@@ -113,11 +132,8 @@ fn is_text(key: &str) -> bool {
     matches!(key, "layers" | "views" | "classes")
 }
 
-fn add(path: &Path, parts: &mut Parts<'_>, key: &str, data: Vec<u8>) -> Result<()> {
+fn add_text(path: &Path, parts: &mut Parts<'_>, key: &str, data: Vec<u8>) -> Result<()> {
     let array = npy::parse(path, key, Cow::Owned(data))?;
-    if !is_text(key) {
-        return parts.add(usual(key), &array);
-    }
     let texts = array.texts()?;
     let text = if key == "classes" {
         serde_json::to_string(&texts).map_err(|error| malformed(path, error.to_string()))?

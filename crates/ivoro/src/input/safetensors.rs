@@ -7,21 +7,30 @@ use safetensors::{Dtype, SafeTensors};
 
 use super::array::{Array, Element, Order};
 use super::assemble::Parts;
-use super::keys::{Role, own};
+use super::keys::{Role, asked_for, missing, own};
 use super::{FeatureFile, ReadOptions, malformed};
 use crate::error::Result;
+use crate::map::check_length;
 
 pub(super) fn read(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<FeatureFile> {
     let header = |error| malformed(path, format!("not a valid safetensors file: {error}"));
+    check_length(bytes).map_err(|what| malformed(path, what))?;
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(header)?;
     let tensors = SafeTensors::deserialize(bytes).map_err(header)?;
     let mut parts = Parts::new(path, options);
     parts.metadata.extend(metadata.metadata().clone().unwrap_or_default());
-    let mut names = tensors.names();
+    let mut names: Vec<String> = tensors.names().into_iter().map(str::to_owned).collect();
     names.sort_unstable();
-    for name in names {
+    if let Some(missing) = missing(&names, options) {
+        let found = names.join(", ");
+        return Err(malformed(
+            path,
+            format!("there is no tensor {missing}; the tensors are {found}"),
+        ));
+    }
+    for name in &names {
         let tensor = tensors.tensor(name).map_err(header)?;
-        let key = own(name);
+        let Some(key) = asked_for(name, own(name), options) else { continue };
         if matches!(&key.1, Role::Layer(layer) if !parts.wants(layer)) {
             continue;
         }

@@ -25,8 +25,9 @@ impl ClassStatistics {
     pub(crate) fn combine(&mut self, other: &Self, sign: i64, class: &str) -> Result<()> {
         let overflow = || Error::CountOverflow { class: class.to_owned(), count: self.count };
         let change = i64::try_from(other.count).ok().and_then(|count| count.checked_mul(sign));
+        // files hold signed numbers
         let count = change.and_then(|change| self.count.checked_add_signed(change));
-        let count = count.ok_or_else(overflow)?;
+        let count = count.filter(|&count| i64::try_from(count).is_ok()).ok_or_else(overflow)?;
         for (sums, other) in self.blocks.iter_mut().zip(&other.blocks) {
             sums.combine(other, sign).ok_or_else(overflow)?;
         }

@@ -31,21 +31,29 @@ mod tests {
         Matrix::new(rows, cols, (0..rows * cols).map(value).collect()).unwrap()
     }
 
+    fn names(classes: usize) -> Vec<String> {
+        (0..classes).map(|class| class.to_string()).collect()
+    }
+
     #[test]
     fn any_order_and_any_batches_give_the_same_bits() {
         let points = sample(97, 37);
         let labels: Vec<u32> = (0..97).map(|row| row % 3).collect();
         let grid = Grid::covering(&points);
-        let whole = sums_by_class(&points, &labels, 3, grid, 0).unwrap();
+        let whole = sums_by_class(&points, &labels, &names(3), grid, "test").unwrap();
         let mut single = vec![Sums::zeros(37); 3];
         for row in (0..97).rev() {
             let one =
-                sums_by_class(&points.select(&[row]), &labels[row..=row], 3, grid, 0).unwrap();
+                sums_by_class(&points.select(&[row]), &labels[row..=row], &names(3), grid, "test")
+                    .unwrap();
             single.iter_mut().zip(&one).for_each(|(sum, one)| sum.combine(one, 1).unwrap());
         }
         assert_eq!(whole, single);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(5).build().unwrap();
-        assert_eq!(pool.install(|| sums_by_class(&points, &labels, 3, grid, 0)).unwrap(), whole);
+        assert_eq!(
+            pool.install(|| sums_by_class(&points, &labels, &names(3), grid, "test")).unwrap(),
+            whole
+        );
     }
 
     #[test]
@@ -55,16 +63,21 @@ mod tests {
         let points = sample(rows, 3);
         let labels: Vec<u32> = (0..rows as u32).map(|row| (row * 7 % 1200) / 4).collect();
         let grid = Grid::covering(&points);
-        let found = sums_by_class(&points, &labels, classes, grid, 0).unwrap();
+        let found = sums_by_class(&points, &labels, &names(classes), grid, "test").unwrap();
         assert_eq!(found.len(), classes);
         for (class, found) in found.iter().enumerate() {
             let mine: Vec<usize> = (0..rows).filter(|&row| labels[row] as usize == class).collect();
-            let alone = sums_by_class(&points.select(&mine), &vec![0; mine.len()], 1, grid, 0);
+            let alone =
+                sums_by_class(&points.select(&mine), &vec![0; mine.len()], &names(1), grid, "test");
             assert_eq!(found, &alone.unwrap()[0], "class {class}");
         }
-        let few = sums_by_class(&points.select(&[7]), &[999_999], 1_000_000, grid, 0).unwrap();
+        let few = sums_by_class(&points.select(&[7]), &[999_999], &names(1_000_000), grid, "test")
+            .unwrap();
         assert_eq!((few[0].clone(), few.len()), (Sums::zeros(3), 1_000_000));
-        assert_eq!(few[999_999], sums_by_class(&points.select(&[7]), &[0], 1, grid, 0).unwrap()[0]);
+        assert_eq!(
+            few[999_999],
+            sums_by_class(&points.select(&[7]), &[0], &names(1), grid, "test").unwrap()[0]
+        );
     }
 
     #[test]
@@ -108,7 +121,7 @@ mod tests {
             points.as_mut_slice().iter_mut().zip(signs.iter().cycle()).for_each(|(v, s)| *v *= s);
             let grid = Grid::covering(&points);
             let labels: Vec<u32> = (0..rows as u32).map(|row| row * row % 3).collect();
-            let found = sums_by_class(&points, &labels, 3, grid, 0).unwrap();
+            let found = sums_by_class(&points, &labels, &names(3), grid, "test").unwrap();
             let mut expected = vec![Sums::zeros(19); 3];
             for (row, &label) in points.iter_rows().zip(&labels) {
                 let sums = &mut expected[label as usize];
@@ -126,7 +139,7 @@ mod tests {
     fn means_and_spread_match_plain_arithmetic() {
         let points = sample(50, 3);
         let grid = Grid::covering(&points);
-        let sums = &sums_by_class(&points, &[0; 50], 1, grid, 0).unwrap()[0];
+        let sums = &sums_by_class(&points, &[0; 50], &names(1), grid, "test").unwrap()[0];
         let mean = sums.mean(50, grid);
         let plain: f64 = points.iter_rows().map(|row| f64::from(row[1])).sum::<f64>() / 50.0;
         assert!((mean[1] - plain).abs() < 1e-9);
@@ -148,7 +161,7 @@ mod tests {
         let grid = Grid::covering(&sample(2, 2));
         let many = Matrix::new(8, 15, vec![1e9; 120]).unwrap();
         assert!(matches!(
-            sums_by_class(&many, &[0; 8], 1, grid, 0),
+            sums_by_class(&many, &[0; 8], &names(1), grid, "test"),
             Err(Error::OutOfRange { value: 1e9, .. })
         ));
         // among the columns that are added side by side, and among those that are left
@@ -157,8 +170,8 @@ mod tests {
             let values = (0..18).map(|column| if column == at { bad } else { 0.0 });
             let points = Matrix::new(1, 18, values.collect()).unwrap();
             assert!(matches!(
-                sums_by_class(&points, &[0], 1, grid, 4),
-                Err(Error::OutOfRange { block: 4, .. })
+                sums_by_class(&points, &[0], &names(1), grid, "test"),
+                Err(Error::OutOfRange { .. })
             ));
         }
     }

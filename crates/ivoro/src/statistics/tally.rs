@@ -15,7 +15,7 @@ use super::grid::Grid;
 use super::sums::Sums;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::vectors::{fetch_ahead, vectorised};
+use crate::vectors::{fetch_ahead, too_large, vectorised};
 
 /// Bytes of sums that stay in the second-level cache while rows pass through.
 const CACHED: usize = 1 << 19;
@@ -36,20 +36,21 @@ const TOGETHER: usize = 8;
 /// Columns added side by side: those of a cache line.
 const LANES: usize = 16;
 
-/// Sums per class of one block: row `i` belongs to class `labels[i]` of `classes`.
+/// Sums per class of one block: row `i` belongs to class `labels[i]` of `names`. Where the block comes
+/// from, and the names, are for messages.
 pub fn sums_by_class(
     block: &Matrix,
     labels: &[u32],
-    classes: usize,
+    names: &[String],
     grid: Grid,
-    index: usize,
+    origin: &str,
 ) -> Result<Vec<Sums>> {
-    let dim = block.cols();
+    let (dim, classes) = (block.cols(), names.len());
     if dim == 0 {
         return Ok(vec![Sums::zeros(0); classes]);
     }
     if dim > NUMBERS {
-        let what = format!("dimensions of block {index}, at most");
+        let what = format!("{origin}: dimensions, at most");
         return Err(Error::Size { what, expected: NUMBERS, found: dim });
     }
     // what a task or a block does once for every class must not outweigh its rows
@@ -62,8 +63,9 @@ pub fn sums_by_class(
     let partial = partial.map(|(chunk, labels)| {
         let mut tally = Tally::new(classes, dim, grid);
         for (rows, labels) in chunk.chunks(sorted * dim).zip(labels.chunks(sorted)) {
-            tally.add(rows, labels).map_err(|value| Error::OutOfRange {
-                block: index,
+            tally.add(rows, labels).map_err(|(label, value)| Error::OutOfRange {
+                origin: origin.to_owned(),
+                class: names[label as usize].clone(),
                 value,
                 limit: grid.limit(),
             })?;
@@ -137,8 +139,8 @@ impl Tally {
         }
     }
 
-    /// Adds rows; the error is a value outside the grid.
-    fn add(&mut self, rows: &[f32], labels: &[u32]) -> Result<(), f32> {
+    /// Adds rows; the error is a value outside the grid, and whose it is.
+    fn add(&mut self, rows: &[f32], labels: &[u32]) -> Result<(), (u32, f32)> {
         let mut largest = [0; LANES];
         if self.sums.len() * self.dim * size_of::<i64>() <= CACHED {
             self.add_as_they_come(rows, labels, &mut largest);
@@ -146,8 +148,8 @@ impl Tally {
             self.add_by_class(rows, labels, &mut largest);
         }
         if largest.into_iter().any(|bits| bits > self.limit.to_bits()) {
-            let beyond = |value: &&f32| value.is_nan() || value.abs() > self.limit;
-            return Err(rows.iter().find(beyond).copied().unwrap_or(f32::NAN));
+            let at = too_large(rows, self.limit).unwrap_or(0);
+            return Err((labels[at / self.dim], rows[at]));
         }
         Ok(())
     }

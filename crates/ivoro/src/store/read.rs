@@ -100,6 +100,8 @@ impl Reader<'_> {
         let sensible = description.views == views
             && blocks == views * layers
             && description.layers.len() == if variant.layered { 2 } else { 1 }
+            && description.layers.iter().all(|(_, dim)| (1..=MOST_DIMENSIONS).contains(dim))
+            && description.classes.iter().all(|name| !name.is_empty())
             && description.probe_dims.len() == blocks
             && description.grids.len() == blocks
             && description

@@ -136,3 +136,55 @@ fn labels_of_text_and_names_of_classes() {
     assert_eq!(features.labels(), [1, 0, 1]);
     assert_eq!(features.views()[1].to_string(), "180m");
 }
+
+#[test]
+fn arrays_under_names_of_their_own() {
+    let features = |first: f32| npy("<f4", false, &[2, 2], &singles(&[first, 1.0, 2.0, 3.0]));
+    let labels = |ids: [i64; 2]| npy("<i8", false, &[2], &longs(&ids));
+    let members = [
+        ("X_train", features(5.0)),
+        ("deep_train", features(7.0)),
+        ("y_train", labels([0, 1])),
+        ("coarse_train", labels([1, 0])),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.npz");
+    fs_err::write(&path, npz(Deflated, &members)).unwrap();
+    let some = |text: &str| Some(text.to_owned());
+    for (label, feature, first, ids) in [
+        ("y", "X", 5.0, [0, 1]),
+        ("coarse", "X", 5.0, [1, 0]),
+        ("coarse_train", "deep_train", 7.0, [1, 0]),
+        ("y", "deep", 7.0, [0, 1]),
+    ] {
+        let (label_column, feature_column) = (some(label), some(feature));
+        let options = ReadOptions { label_column, feature_column, ..ReadOptions::default() };
+        let found = read(&path, &options).unwrap().learning().unwrap();
+        assert_eq!(found.layers().len(), 1);
+        assert_eq!(found.block(0, found.views()[0]).unwrap().row(0)[0], first);
+        assert_eq!(found.labels(), ids);
+    }
+    let refused = |options: &ReadOptions| read(&path, options).unwrap_err().to_string();
+    let options = ReadOptions { label_column: some("fine"), ..ReadOptions::default() };
+    assert!(refused(&options).ends_with(
+        "there is no array fine; the arrays are X_train, deep_train, y_train, coarse_train"
+    ));
+    let options = ReadOptions { split_column: some("part"), ..ReadOptions::default() };
+    assert!(refused(&options).ends_with("is for Parquet and Arrow files"));
+    let options = ReadOptions { labels: Some(path.clone()), ..ReadOptions::default() };
+    assert!(refused(&options).ends_with("are for a lone .npy array"));
+    let layers = Some(vec!["last".to_owned(), "nosuch".to_owned()]);
+    let options = ReadOptions { layers, ..ReadOptions::default() };
+    assert!(refused(&options).ends_with("there is no layer nosuch; there is last, deep, coarse"));
+}
+
+#[test]
+fn a_file_that_is_cut_off_says_how_much_is_missing() {
+    let whole = small_features();
+    let refused = refusal("a.features", &whole[..whole.len() - 3]);
+    let (expected, found) = (whole.len(), whole.len() - 3);
+    assert!(
+        refused.contains(&format!("the tensors: expected {expected} bytes, found {found}")),
+        "{refused}"
+    );
+}

@@ -183,7 +183,7 @@ fn in_one_phase_d_answers_as_its_probe_does() {
     let (train, queries) = (train(), queries());
     let points = train.block(0, View::UPRIGHT).unwrap();
     let grid = Grid::covering(points);
-    let sums = sums_by_class(points, train.labels(), CLASSES as usize, grid, 0).unwrap();
+    let sums = sums_by_class(points, train.labels(), train.classes(), grid, "test").unwrap();
     let means = sums.iter().enumerate().flat_map(|(class, sums)| {
         let count = train.labels().iter().filter(|&&label| label as usize == class).count();
         sums.mean(count as u64, grid).into_iter().map(|value| value as f32)
