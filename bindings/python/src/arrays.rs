@@ -1,10 +1,11 @@
 //! NumPy arrays as features, and matrices as NumPy arrays.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ivoro::{Features, Matrix, View};
 use numpy::{
-    Element, IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray1,
+    Element, IntoPyArray, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray1,
     PyUntypedArrayMethods, ndarray,
 };
 use pyo3::prelude::*;
@@ -14,6 +15,8 @@ use crate::failure::{Failure, Outcome};
 
 /// Names of layers that come without one, the network's last first.
 const LAYERS: [&str; 2] = ["last", "third"];
+/// Labels are counted where they are at most this many times as far apart as there are of them.
+const SPARSE: usize = 4;
 /// Numbers that one task converts at a time.
 const CHUNK: usize = 1 << 16;
 
@@ -163,6 +166,41 @@ impl From<Names<'_>> for Vec<String> {
             Names::Texts(texts) => texts,
         }
     }
+}
+
+/// Distinct whole numbers, and the place of each number among them.
+type Encoded<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>);
+
+/// The distinct numbers, sorted, and the place of each number among them; None where they lie so far
+/// apart that counting them would take longer than sorting.
+#[pyfunction]
+pub(crate) fn encoded<'py>(
+    py: Python<'py>,
+    numbers: PyReadonlyArray1<'py, i64>,
+) -> Option<Encoded<'py>> {
+    // a slice, over which the compiler makes loops of vectors
+    let numbers: Cow<'_, [i64]> = match numbers.as_slice() {
+        Ok(slice) => slice.into(),
+        Err(_) => numbers.as_array().to_vec().into(),
+    };
+    let (low, high) = (*numbers.iter().min()?, *numbers.iter().max()?);
+    let spread = usize::try_from(high.checked_sub(low)?).ok()?;
+    if spread > SPARSE * numbers.len() {
+        return None;
+    }
+    let place = |number: &i64| (number - low) as usize;
+    let mut present = vec![false; spread + 1];
+    numbers.iter().for_each(|number| present[place(number)] = true);
+    let mut count = 0;
+    let places = present.iter().map(|&present| {
+        count += u32::from(present);
+        count.wrapping_sub(1)
+    });
+    let places: Vec<u32> = places.collect();
+    let there = present.iter().enumerate().filter(|(_, present)| **present);
+    let distinct: Vec<i64> = there.map(|(at, _)| low + at as i64).collect();
+    let codes: Vec<u32> = numbers.iter().map(|number| places[place(number)]).collect();
+    Some((distinct.into_pyarray(py), codes.into_pyarray(py)))
 }
 
 /// Which class each row is of.

@@ -20,6 +20,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[pyo3::pymodule]
 mod _ivoro {
     #[pymodule_export]
+    use super::arrays::encoded;
+    #[pymodule_export]
     use super::comparison::{Comparison, read_features};
     #[pymodule_export]
     use super::metrics::{

@@ -13,6 +13,7 @@ __all__ = [
     "average",
     "backward_transfer",
     "calibration_error",
+    "encoded",
     "forgetting_pass",
     "forgetting_pycil",
     "pearson",
@@ -25,6 +26,9 @@ _Codes = NDArray[np.uint32]
 _Part = tuple[_Layers, _Codes]
 
 def thread_count(threads: int | None = None) -> int: ...
+def encoded(
+    numbers: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.uint32]] | None: ...
 def read_features(path: str | os.PathLike[str]) -> dict[str, Any]: ...
 def average(accuracies: list[float]) -> float: ...
 def forgetting_pass(matrix: list[list[float]], phase: int) -> float: ...

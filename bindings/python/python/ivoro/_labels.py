@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _ivoro
+
 WHOLE = re.compile(r"0|-?[1-9][0-9]*")
-#: Whole numbers are counted rather than sorted where they are at most this many times as far apart
-#: as there are labels, and no further from zero than this.
-SPARSE, FAR = 4, 2**62
 
 
 def text_of(label: Any) -> str:
@@ -96,20 +95,10 @@ def joined(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
 
 def encoded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """The distinct labels, sorted, and the place of each label among them."""
-    if y.dtype.kind in "iu" and len(y):
-        low, high = int(y.min()), int(y.max())
-        if high - low <= SPARSE * len(y) and -FAR <= low and high <= FAR:
-            return counted(y, low, high)
+    # uint64 may not fit, and the others are counted rather than sorted where they lie close together
+    if y.dtype.kind in "iu" and np.can_cast(y.dtype, np.int64):
+        found = _ivoro.encoded(y.astype(np.int64, copy=False))
+        if found is not None:
+            return found[0].astype(y.dtype, copy=False), found[1]
     labels, codes = np.unique(y, return_inverse=True)
     return labels, codes.astype(np.uint32)
-
-
-def counted(y: NDArray[Any], low: int, high: int) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """The same for whole numbers that lie close together, without sorting them."""
-    shifted = np.subtract(y, low, dtype=np.int64) if low else y.astype(np.int64, copy=False)
-    present = np.bincount(shifted) > 0
-    if present.all():
-        return np.arange(low, high + 1, dtype=y.dtype), shifted.astype(np.uint32)
-    places = np.cumsum(present, dtype=np.uint32) - np.uint32(1)
-    labels = (np.flatnonzero(present) + low).astype(y.dtype)
-    return labels, places.take(shifted)
