@@ -86,7 +86,9 @@ fn chart(
     beaten = order.iter().map(|&at| beaten[at]).collect();
     let dots = points.iter().zip(&beaten).map(|(&(row, cost, accuracy), &beaten)| Dot {
         at: (cost, accuracy),
-        name: (!beaten || row.kind != Kind::Variant).then(|| row.label.clone()),
+        // without what else the tables say of it
+        name: (!beaten || row.kind != Kind::Variant)
+            .then(|| row.label.split(" · ").next().unwrap_or_default().to_owned()),
         kind: kind(row),
     });
     let values = points.iter().map(|(_, _, accuracy)| *accuracy);

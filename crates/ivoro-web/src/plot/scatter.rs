@@ -6,6 +6,8 @@ use crate::plot::text::{self, SIZE, fitted, width};
 
 /// Height of the plot itself.
 const HEIGHT: f64 = 230.0;
+/// Height of a line of text.
+const LINE: f64 = 18.0;
 /// Half the size of a point, with a little air.
 const POINT: f64 = 5.0;
 
@@ -59,6 +61,7 @@ impl Chart<'_> {
         let mut canvas = Canvas::default();
         let mut used = canvas.title(self.title);
         used = legend(&mut canvas, used, &self.kinds, true);
+        let title = width(&self.y.label, SIZE) + 14.0;
         let frame = Frame::new(used, HEIGHT, 16.0, self.x, self.y);
         let bottom = frame.draw(&mut canvas);
         if let Some([(a, b), (c, d)]) = self.line {
@@ -73,8 +76,16 @@ impl Chart<'_> {
             let colour = self.kinds.get(dot.kind).map_or("currentColor", |(_, colour)| colour);
             mark(&mut canvas, at, dot.kind, colour);
         }
-        let corners = ((frame.left(), frame.top() - 4.0), (WIDTH, frame.bottom()));
+        // beside the axis's title there is room for names too
+        let corners = ((frame.left(), frame.top() - LINE), (WIDTH, frame.bottom()));
         let mut names = Names::new(corners, &places);
+        let ((left, top), _) = corners;
+        names.taken.push(Place {
+            left: left.min(0.0),
+            top,
+            right: title,
+            bottom: top + LINE - 4.0,
+        });
         for (dot, &at) in dots.iter().zip(&places) {
             if let Some(name) = &dot.name {
                 names.put(&mut canvas, name, at);

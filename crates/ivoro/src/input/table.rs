@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
@@ -9,7 +10,8 @@ use arrow_schema::Schema;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::basic::Compression;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
 use super::columns::{Choice, Columns};
 use super::npz::most_unpacked;
@@ -41,13 +43,29 @@ pub(super) fn read_parquet(
         let choice = Choice::new(path, builder.schema(), options)?;
         let mask = ProjectionMask::roots(builder.parquet_schema(), choice.indices());
         let mut columns = Columns::new(path, choice, most_unpacked(length));
-        let schema = builder.schema().clone();
+        let (schema, metadata) = (builder.schema().clone(), Arc::clone(builder.metadata()));
         let batches = builder.with_projection(mask).with_batch_size(BATCH).build();
         for batch in batches.map_err(refuse)? {
-            columns.push(&batch.map_err(|error| unreadable(path, "Parquet", &error))?)?;
+            let batch = batch.map_err(|error| {
+                packed(path, &metadata).unwrap_or_else(|| unreadable(path, "Parquet", &error))
+            });
+            columns.push(&batch?)?;
         }
         finish(path, columns, &schema, options)
     })
+}
+
+/// The sentence for a column whose compression is not read, if there is one.
+fn packed(path: &Path, metadata: &ParquetMetaData) -> Option<Error> {
+    let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let packed = columns.map(ColumnChunkMetaData::compression).find(|packed| {
+        !matches!(packed, Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_))
+    })?;
+    // without its level
+    let packed = packed.to_string();
+    let packed = packed.split('(').next().unwrap_or_default();
+    let what = format!("compressed with {packed}; uncompressed, Snappy and Zstandard are read");
+    Some(malformed(path, what))
 }
 
 /// Refuses a file whose own footer claims more than a file of its length can reasonably hold.
@@ -157,7 +175,11 @@ fn finish(
 }
 
 fn unreadable(path: &Path, kind: &str, error: &arrow_schema::ArrowError) -> Error {
-    malformed(path, format!("not a readable {kind} file: {error}"))
+    let text = error.to_string();
+    if kind.starts_with("Arrow") && text.contains("feature") {
+        return malformed(path, "compressed Arrow; only uncompressed Arrow is read");
+    }
+    malformed(path, format!("not a readable {kind} file: {text}"))
 }
 
 /// The decoders are other people's; a file on which one of them panics is a damaged file.
