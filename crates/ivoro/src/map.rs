@@ -34,12 +34,11 @@ fn malformed(path: &Path, what: String) -> Error {
     Error::Malformed { path: path.to_owned(), what }
 }
 
-/// Whether a safetensors file has as many bytes as it says; else a sentence with both numbers. What
-/// is wrong otherwise is for its reader to say.
-pub(crate) fn check_length(bytes: &[u8]) -> Result<(), String> {
+/// Of a safetensors file that can't be read: how many bytes it lacks, if that is why.
+pub(crate) fn shortage(bytes: &[u8]) -> Option<String> {
     let found = bytes.len() as u64;
     let short = |what: &str, expected: u64| {
-        Err(format!("{what}: expected {expected} bytes, found {found}; the file may be cut off"))
+        Some(format!("{what}: expected {expected} bytes, found {found}; the file may be cut off"))
     };
     let Some((length, rest)) = bytes.split_first_chunk::<8>() else {
         return short("the length of the header", 8);
@@ -48,9 +47,9 @@ pub(crate) fn check_length(bytes: &[u8]) -> Result<(), String> {
     let Some(header) = usize::try_from(length).ok().and_then(|length| rest.get(..length)) else {
         return short("the header", length.saturating_add(8));
     };
-    let Ok(header) = serde_json::from_slice::<serde_json::Value>(header) else { return Ok(()) };
+    let header: serde_json::Value = serde_json::from_slice(header).ok()?;
     let ends = header.as_object().into_iter().flatten();
-    let end = ends.filter_map(|(_, tensor)| tensor["data_offsets"][1].as_u64()).max().unwrap_or(0);
+    let end = ends.filter_map(|(_, tensor)| tensor["data_offsets"][1].as_u64()).max()?;
     let expected = end.saturating_add(length).saturating_add(8);
-    if expected > found { short("the tensors", expected) } else { Ok(()) }
+    if expected > found { short("the tensors", expected) } else { None }
 }

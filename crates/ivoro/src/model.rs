@@ -167,14 +167,10 @@ impl Model {
     /// Changes the head. Where classes of the first phase go with it, the temperature is from now on
     /// the one that it has now.
     fn changing_the_first<T>(&mut self, change: impl FnOnce(&mut Head) -> Result<T>) -> Result<T> {
-        let first = |head: &Head| -> Vec<String> {
-            let classes = head.phases().first().copied().unwrap_or(0);
-            head.known().iter().take(classes).map(|class| class.name.clone()).collect()
-        };
         let fitted = self.settled_calibration();
-        let before = first(&self.head);
+        let before = first_phase(&self.head);
         let outcome = change(&mut self.head)?;
-        if first(&self.head) != before {
+        if first_phase(&self.head) != before {
             self.calibration = fitted;
         }
         Ok(outcome)
@@ -197,14 +193,11 @@ impl Model {
 
     /// Makes one phase, in this order, of the classes that came after so many phases, which may have
     /// been learned in parts at several places; a class that is not named comes last. Without phases
-    /// before, and if `begun` knows the same classes, its calibration is taken over. Probes belong
+    /// before, and if the first phase of `begun` is the same, its calibration is taken over. Probes belong
     /// to a phase of their own: models that have them are refused.
     pub fn gather_phase(&mut self, after: usize, order: &[String], begun: &Self) -> Result<()> {
         self.head.gather_phase(after, order)?;
-        let names = |head: &Head| -> Vec<String> {
-            head.known().iter().map(|class| class.name.clone()).collect()
-        };
-        if after == 0 && names(&self.head) == names(&begun.head) {
+        if after == 0 && first_phase(&self.head) == first_phase(&begun.head) {
             self.calibration.clone_from(&begun.calibration);
         }
         Ok(())
@@ -391,6 +384,12 @@ impl Model {
         let missing = || Error::Unsupported { what: what.to_owned() };
         Ok(self.calibration.as_ref().ok_or_else(missing)?.threshold(share))
     }
+}
+
+/// The names of the classes that came first.
+fn first_phase(head: &Head) -> Vec<String> {
+    let classes = head.phases().first().copied().unwrap_or(0);
+    head.known().iter().take(classes).map(|class| class.name.clone()).collect()
 }
 
 impl Learner for Model {

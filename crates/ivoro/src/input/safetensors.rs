@@ -10,12 +10,13 @@ use super::assemble::Parts;
 use super::keys::{Role, asked_for, missing, own};
 use super::{FeatureFile, ReadOptions, malformed};
 use crate::error::Result;
-use crate::map::check_length;
+use crate::map::shortage;
 
 pub(super) fn read(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<FeatureFile> {
     let header = |error| malformed(path, format!("not a valid safetensors file: {error}"));
-    check_length(bytes).map_err(|what| malformed(path, what))?;
-    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(header)?;
+    let cut_off =
+        |error| shortage(bytes).map_or_else(|| header(error), |what| malformed(path, what));
+    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(cut_off)?;
     let tensors = SafeTensors::deserialize(bytes).map_err(header)?;
     let mut parts = Parts::new(path, options);
     parts.metadata.extend(metadata.metadata().clone().unwrap_or_default());

@@ -1,11 +1,11 @@
 use std::path::Path;
 
-use safetensors::SafeTensors;
 use safetensors::tensor::Metadata;
+use safetensors::{SafeTensorError, SafeTensors};
 
 use super::{Description, FORMAT, VERSION, checksum};
 use crate::error::{Error, Result};
-use crate::map::check_length;
+use crate::map::shortage;
 
 /// What stands before the numbers of a model file.
 pub(super) struct Header {
@@ -20,8 +20,10 @@ impl Header {
     /// The header of a file whose format, version and checksum are right.
     pub(super) fn verified(path: &Path, bytes: &[u8]) -> Result<Self> {
         let malformed = |what: String| Error::Malformed { path: path.to_owned(), what };
-        let broken = |error| malformed(format!("not a whole model file: {error}"));
-        check_length(bytes).map_err(|what| malformed(format!("not a whole model file: {what}")))?;
+        let broken = |error: SafeTensorError| {
+            let what = shortage(bytes).unwrap_or_else(|| error.to_string());
+            malformed(format!("not a whole model file: {what}"))
+        };
         let (length, metadata) = SafeTensors::read_metadata(bytes).map_err(broken)?;
         let entries = metadata.metadata().clone().unwrap_or_default();
         let entry = |key: &str| entries.get(key).map(String::as_str);
