@@ -10,6 +10,8 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
+/// Every baseline, each training a cell of its own.
+const ALL: &str = "all";
 /// Longest name of a folder that is made of a name in a grid.
 const LONGEST_NAME: usize = 80;
 
@@ -206,7 +208,8 @@ impl Entry {
             .map_err(|error| format!("key variants: {error}"))?;
         Method::named([], peers.iter().map(String::as_str))
             .map_err(|error| format!("key peers: {error}"))?;
-        for name in names(&self.baselines).iter().flat_map(|several| several.split(',')) {
+        let baselines = names(&self.baselines);
+        for name in baselines.iter().filter(|name| *name != ALL).flat_map(|n| n.split(',')) {
             let parsed: ivoro_vision::Result<Baseline> = name.parse();
             parsed.map_err(|error| format!("key baselines: {error}"))?;
         }
@@ -261,22 +264,25 @@ impl Entry {
         if !(variants.is_empty() && peers.is_empty()) {
             works.extend(each(self.lambdas.as_deref()).map(|lambda| heads(lambda.copied())));
         }
-        for baseline in self.baselines.iter().flatten() {
+        for baseline in self.baselines.iter().flatten().flat_map(|name| trainings(name)) {
             let name = match &self.name {
                 Some(own) => format!("{own}-{baseline}"),
                 None => baseline.clone(),
             };
-            let words = ["--variants", "none", "--baselines", baseline].map(str::to_owned).to_vec();
+            let words =
+                ["--variants", "none", "--baselines", &baseline].map(str::to_owned).to_vec();
             works.push(Work { name, words, frozen: false });
         }
         works
     }
 
     fn cell(&self, setting: &Setting<'_>, place: Place<'_>, work: &Work) -> Cell {
+        // the reduced grid never takes the place of the whole one
+        let quick = if setting.quick { "quick-" } else { "" };
         let folder = Path::new(&folder_name(setting.data_set))
             .join(place.protocol())
             .join(place.order_and_seed())
-            .join(folder_name(&work.name));
+            .join(folder_name(&format!("{quick}{}", work.name)));
         let mut words = vec!["run".to_owned(), setting.data.display().to_string()];
         let data_set = setting.data_set.to_owned();
         words.extend(pair("--data-set", Some(&data_set)));
@@ -307,6 +313,20 @@ impl Entry {
         words.extend(pair("--views", views.as_ref()));
         words
     }
+}
+
+/// The names that share a training, together; one name stands for itself.
+fn trainings(name: &str) -> Vec<String> {
+    if name != ALL {
+        return vec![name.to_owned()];
+    }
+    let named = |baseline: &Baseline| baseline.to_string().to_lowercase();
+    let of = |training: Baseline| {
+        let same = Baseline::ALL.iter().filter(|baseline| baseline.training() == training);
+        same.map(named).collect::<Vec<_>>().join(",")
+    };
+    let trainings = Baseline::ALL.into_iter().filter(|baseline| baseline.training() == *baseline);
+    trainings.map(of).collect()
 }
 
 /// Where in the grid a cell stands.

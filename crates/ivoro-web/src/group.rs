@@ -1,11 +1,12 @@
 //! Records put together: what belongs to one data set and protocol, and what is averaged over.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use ivoro::Variant;
 use ivoro::head::{EXTENDED, PAPER, Settings};
 use ivoro::metrics::mean_deviation;
-use ivoro::record::{Kind, MethodRecord, PhaseOutcome, RunRecord};
+use ivoro::record::{Kind, MethodRecord, PhaseOutcome, RunRecord, Summary};
 use serde_json::Value;
 
 use crate::inputs::Found;
@@ -18,11 +19,18 @@ pub(crate) struct Entry<'a> {
     pub(crate) run: usize,
     /// Which method of it.
     pub(crate) at: usize,
+    /// The record's file.
+    pub(crate) file: &'a str,
     pub(crate) record: &'a RunRecord,
     pub(crate) method: &'a MethodRecord,
 }
 
 impl Entry<'_> {
+    /// The folder of all that was made with one order and seed, as a grid lays records out.
+    pub(crate) fn place(&self) -> Option<&Path> {
+        Path::new(self.file).parent()?.parent()
+    }
+
     /// The anchor of its place in the list of runs.
     pub(crate) fn anchor(&self) -> String {
         anchor(self.run, self.at)
@@ -98,6 +106,11 @@ impl<'a> Row<'a> {
     pub(crate) fn first(&self) -> &Entry<'a> {
         &self.entries[0]
     }
+
+    /// Whether no setting was chosen on test samples: only then can it be the best of something.
+    pub(crate) fn is_honest(&self) -> bool {
+        self.entries.iter().all(|entry| !entry.record.tuned_on_test)
+    }
 }
 
 /// Everything of one data set and protocol.
@@ -111,6 +124,8 @@ pub(crate) struct Group<'a> {
     pub(crate) rows: Vec<Row<'a>>,
     /// Runs with a given λ and nothing else given, by that λ: for the sweep.
     pub(crate) sweep: BTreeMap<u32, Row<'a>>,
+    /// Methods left out because another record says the same: of which run, and which they repeat.
+    pub(crate) copies: Vec<(Entry<'a>, usize)>,
 }
 
 impl<'a> Group<'a> {
@@ -135,7 +150,7 @@ impl<'a> Group<'a> {
         entries.filter_map(|entry| entry.last().map(count)).max().unwrap_or(0)
     }
 
-    /// The variant with the best average accuracy.
+    /// The variant with the best average accuracy, of those that chose nothing on test samples.
     pub(crate) fn best_variant(&self) -> Option<&Row<'a>> {
         let variants = self.rows.iter().filter(|row| row.kind == Kind::Variant);
         best(variants)
@@ -154,9 +169,10 @@ pub(crate) fn by_data_set<'g, 'a>(groups: &'g [Group<'a>]) -> Vec<Vec<&'g Group<
     sets
 }
 
-/// The row with the best average accuracy.
+/// The row with the best average accuracy, of those that chose nothing on test samples.
 pub(crate) fn best<'r, 'a>(rows: impl Iterator<Item = &'r Row<'a>>) -> Option<&'r Row<'a>> {
-    let scored = rows.filter_map(|row| Some((row.average()?.mean, row)));
+    let scored =
+        rows.filter(|row| row.is_honest()).filter_map(|row| Some((row.average()?.mean, row)));
     scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, row)| row)
 }
 
@@ -197,20 +213,25 @@ pub(crate) fn groups(records: &[Found<RunRecord>]) -> Vec<Group<'_>> {
                 phases: record.phases.clone(),
                 rows: Vec::new(),
                 sweep: BTreeMap::new(),
+                copies: Vec::new(),
             });
             groups.len() - 1
         });
-        insert(&mut groups[at], run, record);
+        insert(&mut groups[at], run, &records[run]);
     }
     groups.iter_mut().for_each(|group| group.rows.sort_by_key(rank));
     groups.sort_by_key(place);
     groups
 }
 
-fn insert<'a>(group: &mut Group<'a>, run: usize, record: &'a RunRecord) {
+fn insert<'a>(group: &mut Group<'a>, run: usize, found: &'a Found<RunRecord>) {
+    let record = &found.content;
     let lambda = given_lambda(record);
     for (at, method) in record.methods.iter().enumerate() {
-        let entry = Entry { run, at, record, method };
+        if fault(method, record.phases.len()).is_some() {
+            continue;
+        }
+        let entry = Entry { run, at, file: &found.file, record, method };
         if let Some(lambda) = lambda.filter(|_| method.name == "iVoro-N") {
             let row = group.sweep.entry(lambda).or_insert_with(|| row_of(entry, String::new()));
             if row.entries.iter().all(|other| other.run != run) {
@@ -223,10 +244,59 @@ fn insert<'a>(group: &mut Group<'a>, run: usize, record: &'a RunRecord) {
         }
         let label = label(record, method);
         match group.rows.iter_mut().find(|row| row.label == label) {
-            Some(row) => row.entries.push(entry),
+            Some(row) => match row.entries.iter().find(|other| is_copy(other, &entry)) {
+                Some(other) => group.copies.push((entry, other.run)),
+                None => row.entries.push(entry),
+            },
             None => group.rows.push(row_of(entry, label)),
         }
     }
+}
+
+/// Points by which a summary may differ from what its phases give.
+const ROUNDING: f64 = 0.01;
+
+/// Why a method takes no part in tables and figures, if it does not.
+pub(crate) fn fault(method: &MethodRecord, phases: usize) -> Option<String> {
+    if method.phases.len() != phases || phases == 0 {
+        return Some(format!("{} of {phases} phases", method.phases.len()));
+    }
+    let mut rows = method.phases.iter().enumerate();
+    if let Some((at, row)) = rows.find(|(at, row)| row.accuracy_by_phase.len() != at + 1) {
+        let count = row.accuracy_by_phase.len();
+        return Some(format!("{count} accuracies by phase in phase {}", at + 1));
+    }
+    let percent = |value: &f64| (0.0..=100.0).contains(value);
+    let of_phase = method.phases.iter().map(|phase| phase.accuracy);
+    let wrong = of_phase.filter(|value| !percent(value)).count();
+    let by_phase = method.phases.iter().flat_map(|phase| &phase.accuracy_by_phase);
+    let wrong = wrong + by_phase.filter(|value| value.is_finite() && !percent(value)).count();
+    if wrong > 0 {
+        return Some(format!("{wrong} accuracies that are no percentages"));
+    }
+    let (told, found) = (&method.summary, Summary::of(&method.phases));
+    let differs = |told: f64, found: f64| {
+        let apart = (told - found).abs() > ROUNDING || told.is_finite() != found.is_finite();
+        apart.then(|| format!("its summary says {told:.2} where its phases give {found:.2}"))
+    };
+    differs(told.average, found.average)
+        .or_else(|| differs(told.last, found.last))
+        .or_else(|| differs(told.forgetting_pass, found.forgetting_pass))
+}
+
+/// Whether two methods of one name say the same of one class order, but for their seconds.
+fn is_copy(one: &Entry<'_>, other: &Entry<'_>) -> bool {
+    let same = |(one, other): (&PhaseOutcome, &PhaseOutcome)| {
+        one.accuracy == other.accuracy
+            && one.confusion == other.confusion
+            && one.by_class == other.by_class
+            && one.log_loss == other.log_loss
+            && one.calibration_error == other.calibration_error
+    };
+    let (ours, others) = (&one.method.phases, &other.method.phases);
+    one.record.order == other.record.order
+        && ours.len() == others.len()
+        && ours.iter().zip(others).all(same)
 }
 
 fn row_of(entry: Entry<'_>, label: String) -> Row<'_> {

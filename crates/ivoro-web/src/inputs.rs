@@ -20,9 +20,17 @@ pub enum ReadError {
     /// The compressed file is too large.
     #[error("unpacks to more than {MOST_BYTES} bytes")]
     TooLarge,
-    /// It is no JSON, or not of this kind.
+    /// It is no JSON.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
+    /// It is JSON, but not of this kind.
+    #[error("{field}: {error}")]
+    Field {
+        /// Where in it.
+        field: String,
+        /// What is wrong there.
+        error: serde_json::Error,
+    },
     /// It was written by another version.
     #[error("format version {found}, this program reads version {supported}")]
     Version {
@@ -128,6 +136,8 @@ impl Inputs {
 
 /// The bytes themselves, unpacked where they are those of gzip.
 fn unpack(bytes: &[u8]) -> Result<Vec<u8>, ReadError> {
+    // some editors begin a text with this mark
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes.to_vec());
     }
@@ -178,7 +188,10 @@ fn checked<T: DeserializeOwned>(value: Value, supported: u32) -> Result<T, ReadE
         };
         return Err(ReadError::Version { found, supported });
     }
-    Ok(serde_json::from_value(value)?)
+    serde_path_to_error::deserialize(value).map_err(|error| ReadError::Field {
+        field: error.path().to_string(),
+        error: error.into_inner(),
+    })
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ivoro::atomic::write_atomically;
@@ -6,10 +7,13 @@ use rayon::prelude::*;
 
 use crate::args::ReportArguments;
 use crate::failure::Failure;
+use crate::table::visible;
 use crate::{output, progress};
 
 /// Pixels to a unit of a figure: sharp on screens and on paper.
 const PIXELS: f64 = 2.0;
+/// Notes that are printed; the report has all.
+const MOST_NOTES: usize = 10;
 /// How deep folders may lie in each other; a link that leads back ends there.
 const DEPTH: usize = 16;
 
@@ -30,6 +34,13 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
     for problem in &inputs.problems {
         anstream::eprintln!("note: {}: {}; left out", problem.file, problem.error);
     }
+    for note in report.notes.iter().take(MOST_NOTES) {
+        anstream::eprintln!("note: {}", visible(note));
+    }
+    if report.notes.len() > MOST_NOTES {
+        let more = report.notes.len() - MOST_NOTES;
+        anstream::eprintln!("note: {more} more under \"What is missing\" in the report");
+    }
     let page = arguments.out.join("index.html");
     Ok(output::print(&format!(
         "{}: {} records, {} figures\n",
@@ -42,6 +53,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
 fn write(out: &Path, report: &Report) -> Result<(), Failure> {
     let folder = out.join("figures");
     fs_err::create_dir_all(&folder)?;
+    let before = std::fs::read_to_string(out.join("index.html")).unwrap_or_default();
     let one = |figure: &Figure| -> Result<(), Failure> {
         let path = |extension: &str| folder.join(format!("{}.{extension}", figure.name()));
         output::write_whole(&path("svg"), &figure.svg())?;
@@ -52,7 +64,18 @@ fn write(out: &Path, report: &Report) -> Result<(), Failure> {
     report.figures.par_iter().try_for_each(one)?;
     output::write_whole(&out.join("tables.csv"), &report.csv)?;
     // last, so that a page never points to figures that are not there
-    Ok(output::write_whole(&out.join("index.html"), &report.html)?)
+    output::write_whole(&out.join("index.html"), &report.html)?;
+    // figures that the page before pointed to and this one does not
+    let kept: HashSet<&str> = report.figures.iter().map(Figure::name).collect();
+    let named = before.split("href=\"figures/").skip(1).filter_map(|rest| rest.split('"').next());
+    for file in named {
+        let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
+        if stem.is_some_and(|stem| !kept.contains(stem)) && !file.contains(['/', '\\']) {
+            // one that is gone already is no harm
+            let _ = std::fs::remove_file(folder.join(file));
+        }
+    }
+    Ok(())
 }
 
 /// Every file below a folder whose name is that of a record or a picture, in order; a file named

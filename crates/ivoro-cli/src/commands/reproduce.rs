@@ -241,7 +241,6 @@ fn data(
                 let folder = own.join("mnist");
                 return Ok((folder.clone(), Some(folder)));
             }
-            // the commands can be shown without the data
             None if arguments.list => grid.data.first().cloned().unwrap_or("DATA".into()),
             None => {
                 let names: Vec<String> =
@@ -255,7 +254,8 @@ fn data(
             }
         },
     };
-    if path.exists() || arguments.list {
+    // the commands of a known grid can be shown without the data
+    if path.exists() || (arguments.list && known.is_some()) {
         return Ok((path, None));
     }
     let targets: Vec<&str> = NAMED.iter().map(|grid| grid.name).collect();

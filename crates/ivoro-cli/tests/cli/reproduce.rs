@@ -54,7 +54,7 @@ fn a_grid_is_a_list_of_commands() {
     ivoro run data.features --data-set 'made up: <b>' --protocol 2,2,2 --order identity --variants iVoro-N --lambda 0.3 --iterations 5 --out runs/made-up---b/2+2x2/identity/heads-lambda-0.3
     ivoro run data.features --data-set 'made up: <b>' --protocol 2,2,2 --order identity --variants iVoro-N --lambda 0.5 --iterations 5 --out runs/made-up---b/2+2x2/identity/heads-lambda-0.5
     "#);
-    insta::assert_snapshot!(place.reproduce("--list --quick --cache c --device cpu").good(), @"ivoro run data.features --data-set 'made up: <b>' --protocol 2,2,2 --order identity --variants iVoro --iterations 5 --out runs/made-up---b/2+2x2/identity/heads --cache c --device cpu");
+    insta::assert_snapshot!(place.reproduce("--list --quick --cache c --device cpu").good(), @"ivoro run data.features --data-set 'made up: <b>' --protocol 2,2,2 --order identity --variants iVoro --iterations 5 --out runs/made-up---b/2+2x2/identity/quick-heads --cache c --device cpu");
     // nothing was run or written
     assert_eq!(place.names(), ["data.features", "grid.toml"]);
 }
@@ -231,11 +231,35 @@ fn what_is_wrong_with_a_grid_is_said_before_anything_is_run() {
         words.iter().for_each(|word| assert!(text.contains(word), "{arguments}\n{text}"));
     };
     refused("reproduce cifar10", &["cifar10: no such file", "cifar100"]);
+    refused("reproduce cifar10 --list", &["cifar10: no such file", "cifar100"]);
     refused("reproduce cifar100", &["--data", "cifar-100-binary"]);
     refused("reproduce cifar100 --data data.features --quick", &["networks/", "--backbone"]);
     refused("reproduce data.features --backbone x", &["--backbone x"]);
     refused("reproduce data.features --data data.features", &["twice"]);
     refused("reproduce data.features --grid none.toml", &["none.toml"]);
+}
+
+#[test]
+fn the_reduced_grid_leaves_the_whole_ones_records_alone() {
+    let place = Place::new();
+    place.grid(GRID);
+    place.reproduce("").good();
+    let before = std::fs::read(place.path(RECORD)).unwrap();
+    place.reproduce("--quick").good();
+    assert_eq!(std::fs::read(place.path(RECORD)).unwrap(), before);
+    assert!(place.path(&RECORD.replace("heads", "quick-heads")).exists());
+    assert!(!place.path(&RECORD.replace("run.json", "run.json.before")).exists());
+}
+
+#[test]
+fn all_baselines_are_a_cell_for_each_training() {
+    let place = Place::new();
+    place.grid("[[run]]\nbaselines = [\"all\"]\n");
+    let text = place.reproduce("--list").good();
+    assert_eq!(text.lines().count(), 10, "{text}");
+    assert!(
+        text.contains("--baselines icarl-cnn,icarl-nme ") && text.contains("--baselines ucir ")
+    );
 }
 
 #[test]

@@ -1,6 +1,5 @@
-//! What a method may see at the end of a phase: the phase's images and the network as it is.
-
-use std::ops::Range;
+//! What a method may see before and after a phase: the images of the phase's own classes, those it
+//! keeps in a [`Memory`], and the network as it is. Of no other image is there a way to ask.
 
 use ivoro::Matrix;
 use ivoro::random::{mix, permutation};
@@ -23,54 +22,76 @@ pub(super) struct Labelled {
     pub(super) labels: Vec<usize>,
 }
 
-/// A phase's end.
+/// A phase, before its epochs or after them.
 pub(super) struct Classroom<'s, 'a> {
-    pub(super) school: &'s School<'a>,
+    school: &'s School<'a>,
+    phase: &'s Phase,
     pub(super) recipe: &'s Recipe,
     pub(super) weights: &'s Weights,
     pub(super) student: &'s mut dyn Student,
     pub(super) backbone: &'s mut dyn Backbone,
 }
 
-impl Classroom<'_, '_> {
-    /// Points of the training images of some classes, as they are.
-    pub(super) fn points(&mut self, classes: &Range<usize>) -> Result<Labelled> {
-        let rows = self.school.rows(classes);
+impl<'s, 'a> Classroom<'s, 'a> {
+    /// The images of one phase, with the network that is trained and a frozen copy of it.
+    pub(super) fn new(
+        school: &'s School<'a>,
+        phase: &'s Phase,
+        recipe: &'s Recipe,
+        weights: &'s Weights,
+        student: &'s mut dyn Student,
+        backbone: &'s mut dyn Backbone,
+    ) -> Self {
+        Self { school, phase, recipe, weights, student, backbone }
+    }
+
+    /// Points of the phase's training images, as they are.
+    pub(super) fn points(&mut self) -> Result<Labelled> {
+        let rows = self.school.rows(&self.phase.classes);
         let labels = rows.iter().filter_map(|&row| self.school.place(row)).collect();
         Ok(Labelled { points: self.points_of(&rows)?, labels })
     }
 
-    /// Points of training images.
-    pub(super) fn points_of(&mut self, rows: &[usize]) -> Result<Matrix> {
+    /// The same, class by class.
+    pub(super) fn points_by_class(&mut self) -> Result<Vec<Matrix>> {
+        let classes = self.phase.classes.clone();
+        classes.map(|class| self.points_of(&self.school.rows(&(class..class + 1)))).collect()
+    }
+
+    /// Points of kept images, class by class in order of arrival.
+    pub(super) fn points_kept(&mut self, memory: &Memory) -> Result<Vec<Matrix>> {
+        memory.by_class().map(|rows| self.points_of(rows)).collect()
+    }
+
+    fn points_of(&mut self, rows: &[usize]) -> Result<Matrix> {
         let school = self.school;
         look(school, self.backbone, &school.dataset.train, rows, None)
     }
 
-    /// Points of the same images with their quarters exchanged: they show none of the classes.
-    pub(super) fn strange_points(&mut self, classes: &Range<usize>) -> Result<Matrix> {
+    /// Points of the phase's images with their quarters exchanged: they show none of the classes.
+    pub(super) fn strange_points(&mut self) -> Result<Matrix> {
         let school = self.school;
-        let rows = school.rows(classes);
+        let rows = school.rows(&self.phase.classes);
         look(school, self.backbone, &school.dataset.train, &rows, Some(exchange_quarters))
     }
 
-    /// Keeps images of each class of a phase.
-    pub(super) fn keep(&mut self, memory: &mut Memory, phase: &Phase) -> Result<()> {
-        for class in phase.classes.clone() {
+    /// Keeps images of each class of the phase.
+    pub(super) fn keep(&mut self, memory: &mut Memory) -> Result<()> {
+        for class in self.phase.classes.clone() {
             let rows = self.school.rows(&(class..class + 1));
             memory.keep(&rows, &self.points_of(&rows)?);
         }
         Ok(())
     }
 
-    /// Some batches of the last phase's training images, as they are, with the network in
-    /// training; returns how many there were.
+    /// Some batches of the phase's training images, as they are, with the network in training;
+    /// returns how many there were.
     pub(super) fn each_batch(
         &mut self,
-        classes: &Range<usize>,
         most: usize,
         mut work: impl FnMut(&mut dyn Student, &[u8], &[usize]) -> Result<()>,
     ) -> Result<usize> {
-        let rows = self.school.rows(classes);
+        let rows = self.school.rows(&self.phase.classes);
         let order = permutation(mix(self.recipe.seed, most as u64), rows.len());
         let rows: Vec<usize> = order.into_iter().map(|at| rows[at]).collect();
         let batch = self.recipe.batch.min(rows.len()).max(1);

@@ -42,7 +42,7 @@ impl Method for Eeil {
 
     fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
         if self.memory.classes() < phase.classes.end {
-            room.keep(&mut self.memory, phase)?;
+            room.keep(&mut self.memory)?;
         }
         Ok(())
     }

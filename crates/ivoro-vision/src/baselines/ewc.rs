@@ -7,24 +7,29 @@ use super::classroom::Classroom;
 use super::fine_tuning::FineTuning;
 use super::head::Head;
 use super::method::{Lesson, Loss, Method, Phase};
-use crate::engine::{Anchor, Student};
+use crate::engine::Anchor;
 use crate::error::Result;
 
-/// Weight of the penalty.
-const STRENGTH: f32 = 1000.0;
-/// No weight is held more strongly than by this.
-const MOST: f32 = 1e-4;
+/// Weight of the penalty, as public comparisons have it.
+const STRENGTH: f32 = 5000.0;
 /// Batches that the importance is measured on.
 const BATCHES: usize = 50;
 
-#[derive(Default)]
 pub(super) struct Ewc {
+    /// Weight of the penalty.
+    strength: f32,
     /// Where the network's weights are held, and how strongly.
     network: Option<Anchor>,
     /// The same of the head.
     head: Anchor,
     /// Phases that the importance is the mean of.
     phases: usize,
+}
+
+impl Default for Ewc {
+    fn default() -> Self {
+        Self { strength: STRENGTH, network: None, head: Anchor::default(), phases: 0 }
+    }
 }
 
 impl Method for Ewc {
@@ -34,24 +39,19 @@ impl Method for Ewc {
         let values = head.values()[..at.len()].to_vec();
         let held = values.iter().zip(at).zip(importance);
         for (gradient, ((value, at), importance)) in head.gradient_mut().iter_mut().zip(held) {
-            *gradient += STRENGTH * importance * (value - at);
+            *gradient += self.strength * importance * (value - at);
         }
         Ok(loss)
     }
 
-    fn begin(&mut self, _: &Phase, student: &mut dyn Student, _: &mut Head) -> Result<()> {
+    fn begin(&mut self, _: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
         let Some(anchor) = &self.network else { return Ok(()) };
-        let importance = anchor.importance.iter().map(|value| STRENGTH * value).collect();
-        student.hold(&Anchor { at: anchor.at.clone(), importance })
+        let importance = anchor.importance.iter().map(|value| self.strength * value).collect();
+        room.student.hold(&Anchor { at: anchor.at.clone(), importance })
     }
 
-    fn finish(
-        &mut self,
-        phase: &Phase,
-        room: &mut Classroom<'_, '_>,
-        head: &mut Head,
-    ) -> Result<()> {
-        let (network, own) = importance(phase, room, head)?;
+    fn finish(&mut self, _: &Phase, room: &mut Classroom<'_, '_>, head: &mut Head) -> Result<()> {
+        let (network, own) = importance(room, head)?;
         let share = 1.0 / (self.phases + 1) as f32;
         let old = self.network.take().map(|anchor| anchor.importance).unwrap_or_default();
         let importance = mix(&old, network, share);
@@ -68,36 +68,35 @@ impl Method for Ewc {
     }
 }
 
-/// Mean squared gradient of batches of the phase's images: the diagonal of Fisher's matrix.
-fn importance(
-    phase: &Phase,
-    room: &mut Classroom<'_, '_>,
-    head: &Head,
-) -> Result<(Vec<f32>, Vec<f32>)> {
+/// The diagonal of Fisher's matrix, from batches of the phase's images: where gradients of single
+/// images have mean 0, as at the end of a training, the square of a batch's mean gradient is their
+/// mean square divided by the size of the batch.
+fn importance(room: &mut Classroom<'_, '_>, head: &Head) -> Result<(Vec<f32>, Vec<f32>)> {
     let (mut network, mut own) = (Vec::new(), Vec::new());
     let mut head = head.clone();
     let recipe = room.recipe;
-    room.each_batch(&phase.classes, BATCHES, |student, pixels, labels| {
+    room.each_batch(BATCHES, |student, pixels, labels| {
         let points = student.look(pixels)?;
         let lesson = Lesson { labels, before: None, old: 0, recipe, rate: 0.0, step: 0 };
         let loss = FineTuning.teach(&lesson, &points, &mut head)?;
         student.backward(&loss.points)?;
-        add_squares(&mut network, &student.gradient()?);
-        add_squares(&mut own, head.gradient_mut());
+        let images = labels.len() as f32;
+        add_squares(&mut network, &student.gradient()?, images);
+        add_squares(&mut own, head.gradient_mut(), images);
         head.gradient_mut().fill(0.0);
         Ok(())
     })
     .map(|batches| {
-        let limit = |sums: Vec<f32>| -> Vec<f32> {
-            sums.into_iter().map(|sum| (sum / batches.max(1) as f32).min(MOST)).collect()
+        let mean = |sums: Vec<f32>| -> Vec<f32> {
+            sums.into_iter().map(|sum| sum / batches.max(1) as f32).collect()
         };
-        (limit(network), limit(own))
+        (mean(network), mean(own))
     })
 }
 
-fn add_squares(sums: &mut Vec<f32>, gradient: &[f32]) {
+fn add_squares(sums: &mut Vec<f32>, gradient: &[f32], factor: f32) {
     sums.resize(gradient.len(), 0.0);
-    sums.iter_mut().zip(gradient).for_each(|(sum, value)| *sum += value * value);
+    sums.iter_mut().zip(gradient).for_each(|(sum, value)| *sum += factor * value * value);
 }
 
 /// The mean over phases, the new one having this share; weights that are new have no old part.
@@ -105,4 +104,35 @@ fn mix(old: &[f32], new: Vec<f32>, share: f32) -> Vec<f32> {
     let earlier = old.iter().copied().map(Some).chain(std::iter::repeat(None));
     let both = new.into_iter().zip(earlier);
     both.map(|(new, old)| old.map_or(new, |old| (1.0 - share) * old + share * new)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{dataset, network, school_of};
+    use super::*;
+    use crate::baselines::Baseline;
+
+    #[test]
+    fn what_matters_is_measured_and_held() {
+        let data = dataset();
+        let weights = network(&data);
+        let taught = |strength: f32, phases: Vec<std::ops::Range<usize>>| {
+            let mut ewc = Ewc { strength, ..Ewc::default() };
+            let school = school_of(&data, &weights, phases);
+            school.teach_by(&mut ewc, &[Baseline::Ewc], &mut |_| true).unwrap();
+            ewc.network.unwrap()
+        };
+        let base = taught(0.0, vec![0..4]);
+        assert_eq!(base.at, weights.learned);
+        let most = base.importance.iter().copied().fold(0.0, f32::max);
+        assert!(most > 0.0 && base.importance.iter().any(|value| *value < 1e-3 * most));
+        // what the penalty is made of: the squared way of each weight, times its importance
+        let cost = |strength: f32| -> f32 {
+            let after = taught(strength, vec![0..4, 4..6]).at;
+            let ways = after.iter().zip(&base.at).map(|(now, then)| (now - then).powi(2));
+            ways.zip(&base.importance).map(|(way, importance)| way * importance).sum()
+        };
+        let (free, held) = (cost(0.0), cost(50.0 * STRENGTH));
+        assert!(held < 0.3 * free, "{held} held, {free} free");
+    }
 }

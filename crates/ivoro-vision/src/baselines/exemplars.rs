@@ -1,5 +1,6 @@
-//! Kept images, for the methods that keep some. Only their files use this room: a method that has
-//! no [`Memory`] can't get at an image of an earlier phase.
+//! Kept images, for the methods that keep some. A [`Classroom`](super::classroom::Classroom) shows
+//! images of its own phase and those of a [`Memory`]: a method without one can't get at an image of
+//! an earlier phase.
 
 use ivoro::Matrix;
 

@@ -17,9 +17,13 @@ const ALONE: usize = 1 << 22;
 const WOKEN: usize = 4;
 
 /// A row an output: its weights, then its bias.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Head {
     dims: usize,
+    /// What its sums are multiplied by: one over the temperature that the network was trained at.
+    scale: f32,
+    /// Numbers at the front that no step changes.
+    fixed: usize,
     state: State,
     gradient: Vec<f32>,
 }
@@ -27,17 +31,17 @@ pub(super) struct Head {
 impl Head {
     /// A head without outputs for points of `dims` values.
     pub(super) fn new(dims: usize) -> Self {
-        Self { dims, ..Self::default() }
+        Self { dims, scale: 1.0, fixed: 0, state: State::default(), gradient: Vec::new() }
     }
 
-    /// The classifier that a network was trained with: every `step`-th output, times `factor`.
-    pub(super) fn of_network(weights: &Weights, step: usize, factor: f32) -> Self {
+    /// The classifier that a network was trained with at a temperature: every `step`-th output.
+    pub(super) fn of_network(weights: &Weights, step: usize, temperature: f32) -> Self {
         let dims = weights.architecture.dimensions();
         let part = |name: &str| weights.get(name).unwrap_or_default();
         let (matrix, biases) = (part("fc.weight"), part("fc.bias"));
-        let mut head = Self::new(dims);
+        let mut head = Self { scale: 1.0 / temperature, ..Self::new(dims) };
         for (row, bias) in matrix.chunks_exact(dims.max(1)).zip(biases).step_by(step.max(1)) {
-            head.state.learned.extend(row.iter().chain([bias]).map(|value| factor * value));
+            head.state.learned.extend(row.iter().chain([bias]));
         }
         head.begin();
         head
@@ -56,6 +60,20 @@ impl Head {
         let start = self.state.learned.len();
         self.state.learned.extend((start..length).map(random));
         self.begin();
+    }
+
+    /// From now on, the first outputs stay as they are.
+    pub(super) fn fix(&mut self, outputs: usize) {
+        self.fixed = outputs.min(self.len()) * (self.dims + 1);
+    }
+
+    /// Gives an output these weights, and no bias.
+    pub(super) fn set(&mut self, output: usize, weights: &[f32]) {
+        let row = self.state.learned.chunks_exact_mut(self.dims + 1).nth(output);
+        if let Some((bias, row)) = row.and_then(<[f32]>::split_last_mut) {
+            row.copy_from_slice(weights);
+            *bias = 0.0;
+        }
     }
 
     /// Forgets the optimiser's memory, as a phase begins.
@@ -87,30 +105,32 @@ impl Head {
 
     /// What it says of points, a row each.
     pub(super) fn outputs(&self, points: &Matrix) -> Matrix {
-        let biases: Vec<f32> = self.rows().map(|(_, bias)| bias).collect();
+        let biases: Vec<f32> = self.rows().map(|(_, bias)| self.scale * bias).collect();
         let mut outputs = Matrix::zeros(points.rows(), self.len());
         for row in 0..points.rows() {
             outputs.row_mut(row).copy_from_slice(&biases);
         }
         let to =
             MatMut::from_row_major_slice_mut(outputs.as_mut_slice(), points.rows(), self.len());
-        matmul(to, Accum::Add, view(points), self.matrix().transpose(), 1.0, self.cores(points));
+        let cores = self.cores(points);
+        matmul(to, Accum::Add, view(points), self.matrix().transpose(), self.scale, cores);
         outputs
     }
 
     /// Adds to the gradient of the weights; returns that of the points.
     pub(super) fn backward(&mut self, points: &Matrix, outputs: &Matrix) -> Matrix {
-        let (count, dims, cores) = (self.len(), self.dims, self.cores(points));
+        let (count, dims, scale) = (self.len(), self.dims, self.scale);
+        let cores = self.cores(points);
         let to = MatMut::from_row_major_slice_mut(&mut self.gradient, count, dims + 1);
         let to = to.subcols_mut(0, dims);
-        matmul(to, Accum::Add, view(outputs).transpose(), view(points), 1.0, cores);
+        matmul(to, Accum::Add, view(outputs).transpose(), view(points), scale, cores);
         for row in outputs.iter_rows() {
             let biases = self.gradient.iter_mut().skip(dims).step_by(dims + 1);
-            biases.zip(row).for_each(|(bias, value)| *bias += value);
+            biases.zip(row).for_each(|(bias, value)| *bias += scale * value);
         }
         let mut back = Matrix::zeros(points.rows(), dims);
         let to = MatMut::from_row_major_slice_mut(back.as_mut_slice(), points.rows(), dims);
-        matmul(to, Accum::Replace, view(outputs), self.matrix(), 1.0, cores);
+        matmul(to, Accum::Replace, view(outputs), self.matrix(), scale, cores);
         back
     }
 
@@ -129,7 +149,9 @@ impl Head {
     /// Moves the weights along the gradient, which begins anew.
     pub(super) fn change(&mut self, recipe: &Recipe, rate: f32) {
         self.state.steps += 1;
+        let fixed = self.state.learned[..self.fixed].to_vec();
         cpu::change(&mut self.state, &self.gradient, recipe.optimiser, rate, recipe.decay);
+        self.state.learned[..self.fixed].copy_from_slice(&fixed);
         self.gradient.fill(0.0);
     }
 
@@ -162,4 +184,40 @@ pub(super) fn fit(
     }
     head.begin();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixed_outputs_stay_where_they_are_while_others_move() {
+        let mut head = Head::new(2);
+        head.grow(3, 5);
+        head.set(2, &[0.5, -0.5]);
+        head.fix(2);
+        let before = head.values().to_vec();
+        for _ in 0..3 {
+            head.gradient_mut().fill(1.0);
+            head.change(&Recipe::default(), 0.1);
+        }
+        assert_eq!(head.values()[..6], before[..6]);
+        assert!(head.values()[6..].iter().zip(&before[6..]).all(|(now, then)| now < then));
+    }
+
+    #[test]
+    fn a_temperature_divides_outputs_and_their_way_back() {
+        let mut head = Head::new(2);
+        head.grow(2, 5);
+        let mut colder = Head { scale: 10.0, ..head.clone() };
+        let points = Matrix::new(1, 2, vec![0.3, -0.8]).unwrap();
+        let (one, ten) = (head.outputs(&points), colder.outputs(&points));
+        let close =
+            |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (10.0 * a - b).abs() < 1e-5);
+        assert!(close(one.row(0), ten.row(0)));
+        let push = Matrix::new(1, 2, vec![1.0, -2.0]).unwrap();
+        let (one, ten) = (head.backward(&points, &push), colder.backward(&points, &push));
+        assert!(close(one.row(0), ten.row(0)));
+        assert!(close(head.gradient_mut(), colder.gradient_mut()));
+    }
 }

@@ -7,7 +7,7 @@ use super::Baseline;
 use super::classroom::Classroom;
 use super::exemplars::Memory;
 use super::head::Head;
-use super::losses::{mean, normalised};
+use super::losses::{direction, normalised};
 use super::lwf_mc::one_against_all;
 use super::method::{Lesson, Loss, Method, Phase, by_outputs};
 use crate::error::Result;
@@ -32,16 +32,10 @@ impl Method for Icarl {
         Ok(one_against_all(lesson, points, head))
     }
 
-    fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
-        room.keep(&mut self.memory, phase)?;
-        self.means.clear();
-        let rows: Vec<Vec<usize>> = self.memory.by_class().map(<[usize]>::to_vec).collect();
-        for rows in rows {
-            let (unit, _) = normalised(&room.points_of(&rows)?);
-            let mean: Vec<f32> = mean(&unit).into_iter().map(|value| value as f32).collect();
-            let (mean, _) = normalised(&Matrix::new(1, mean.len(), mean)?);
-            self.means.push(mean.into_vec());
-        }
+    fn finish(&mut self, _: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+        room.keep(&mut self.memory)?;
+        let points = room.points_kept(&self.memory)?;
+        self.means = points.iter().map(direction).collect::<Result<_>>()?;
         Ok(())
     }
 

@@ -7,6 +7,8 @@ use ivoro::Matrix;
 use ivoro::softmax::Softened;
 use ivoro::vectors::{add, dot};
 
+use crate::error::Result;
+
 /// The sum of a loss over rows, which adds its gradient: `of_row` is told row, outputs and gradient.
 fn over_rows(
     outputs: &Matrix,
@@ -127,6 +129,12 @@ pub(super) fn normalised(rows: &Matrix) -> (Matrix, Vec<f32>) {
     });
     let lengths = lengths.collect();
     (unit, lengths)
+}
+
+/// The mean of rows at length 1, itself at length 1.
+pub(super) fn direction(rows: &Matrix) -> Result<Vec<f32>> {
+    let mean: Vec<f32> = mean(&normalised(rows).0).into_iter().map(|value| value as f32).collect();
+    Ok(normalised(&Matrix::new(1, mean.len(), mean)?).0.into_vec())
 }
 
 /// The gradient of rows from that of the rows of length 1 made of them.

@@ -8,7 +8,6 @@ use super::Baseline;
 use super::classroom::Classroom;
 use super::fine_tuning::FineTuning;
 use super::head::Head;
-use crate::engine::Student;
 use crate::error::Result;
 use crate::train::Recipe;
 
@@ -73,11 +72,12 @@ pub(super) trait Method {
     /// The loss of a batch whose points the network gives. The head's gradient is added to.
     fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss>;
 
-    /// Before a phase after the base phase: the head has its new outputs already.
+    /// Before a phase after the base phase: the head has its new outputs already, the network is
+    /// as it was.
     fn begin(
         &mut self,
         _phase: &Phase,
-        _student: &mut dyn Student,
+        _room: &mut Classroom<'_, '_>,
         _head: &mut Head,
     ) -> Result<()> {
         Ok(())

@@ -3,7 +3,7 @@
 //! the old outputs in place.
 
 use ivoro::Matrix;
-use ivoro::random::{normals, unit};
+use ivoro::random::{mix, normals, unit};
 
 use super::classroom::Classroom;
 use super::head::Head;
@@ -11,8 +11,6 @@ use super::losses::{cross_entropy, distance, mean};
 use super::method::{Lesson, Loss, Method, Phase, on_outputs};
 use crate::error::Result;
 
-/// Logits are divided by this.
-pub(super) const TEMPERATURE: f32 = 0.1;
 /// Weight of the distance to the points of the network before.
 const DISTILLATION: f64 = 10.0;
 /// Weight of the loss of old classes' noisy means.
@@ -39,13 +37,13 @@ impl Method for Pass {
     fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
         let all = 0..head.len();
         let mut loss = on_outputs(points, head, |outputs, gradient| {
-            cross_entropy(outputs, lesson.labels, &all, TEMPERATURE, 1.0, gradient)
+            cross_entropy(outputs, lesson.labels, &all, 1.0, 1.0, gradient)
         });
         let Some(before) = lesson.before else { return Ok(loss) };
         loss.value += distance(points, &before.points, DISTILLATION, &mut loss.points);
         let (noisy, labels) = self.noisy_means(points.rows() / SISTERS, lesson);
         let means = on_outputs(&noisy, head, |outputs, gradient| {
-            cross_entropy(outputs, &labels, &all, TEMPERATURE, PROTOTYPES, gradient)
+            cross_entropy(outputs, &labels, &all, 1.0, PROTOTYPES, gradient)
         });
         loss.value += means.value;
         Ok(loss)
@@ -53,8 +51,7 @@ impl Method for Pass {
 
     fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
         let mut squares = 0.0;
-        for class in phase.classes.clone() {
-            let points = room.points(&(class..class + 1))?.points;
+        for points in room.points_by_class()? {
             let (mean, square) = mean_and_square(&points);
             squares += square;
             self.means.push(mean);
@@ -75,7 +72,8 @@ impl Pass {
     fn noisy_means(&self, count: usize, lesson: &Lesson<'_>) -> (Matrix, Vec<usize>) {
         let old = (lesson.old / SISTERS).min(self.means.len());
         let dims = self.means.first().map_or(0, Vec::len);
-        let seed = ivoro::random::mix(0x7061_7373, lesson.step);
+        // the recipe's seed is another one in every phase
+        let seed = mix(mix(0x7061_7373, lesson.recipe.seed), lesson.step);
         let class = |at: usize| (unit(seed, at as u64) * old as f64) as usize;
         // Behind the draws of classes.
         let draws = count.div_ceil(2) as u64;

@@ -9,11 +9,11 @@ use ivoro::random::mix;
 use ivoro::record::PhaseOutcome;
 use ivoro::run::assess;
 
+use super::Baseline;
 use super::classroom::{Classroom, look};
 use super::course::Course;
 use super::head::{Head, fit};
 use super::method::{Lesson, Method, Phase};
-use super::{Baseline, pass};
 use crate::dataset::{Broken, Dataset, Fit};
 use crate::engine::{Backbone, Device, State, Student};
 use crate::error::{Error, Result};
@@ -107,9 +107,18 @@ impl<'a> School<'a> {
         let Some(training) = readings.first().map(|reading| reading.training()) else {
             return Ok(Some(Vec::new()));
         };
-        let mut method = training.method();
-        let joint = training == Baseline::JointTraining;
-        let mut pupil = self.pupil(&mut *method, joint)?;
+        self.teach_by(&mut *training.method(), readings, each_step)
+    }
+
+    /// The same by a method that is given.
+    pub(super) fn teach_by(
+        &self,
+        method: &mut dyn Method,
+        readings: &[Baseline],
+        each_step: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Option<Vec<TaughtPhase>>> {
+        let joint = readings.contains(&Baseline::JointTraining);
+        let mut pupil = self.pupil(method, joint)?;
         let mut taught = Vec::new();
         for (index, classes) in self.phases.iter().enumerate() {
             let started = Instant::now();
@@ -117,17 +126,17 @@ impl<'a> School<'a> {
             let trained = match (index, joint) {
                 (0, true) => {
                     let all = Phase { index, classes: 0..self.dataset.classes.len() };
-                    self.phase(&all, &mut *method, &mut pupil, each_step)?
+                    self.phase(&all, method, &mut pupil, each_step)?
                 }
-                (0, false) => self.base_phase(&phase, &mut *method, &mut pupil).map(|()| true)?,
+                (0, false) => self.base_phase(&phase, method, &mut pupil).map(|()| true)?,
                 (_, true) => true,
-                (_, false) => self.phase(&phase, &mut *method, &mut pupil, each_step)?,
+                (_, false) => self.phase(&phase, method, &mut pupil, each_step)?,
             };
             if !trained {
                 return Ok(None);
             }
             let seconds = started.elapsed().as_secs_f64();
-            taught.push(self.test(&phase, readings, &*method, &pupil, seconds)?);
+            taught.push(self.test(&phase, readings, method, &pupil, seconds)?);
         }
         Ok(Some(taught))
     }
@@ -149,9 +158,7 @@ impl<'a> School<'a> {
             return Err(Error::NoRotations { outputs, classes: base });
         }
         let step = outputs / base / method.sisters();
-        // Where rotations are not classes of their own, no temperature divides the outputs.
-        let factor = if step == 1 { 1.0 } else { 1.0 / pass::TEMPERATURE };
-        let head = Head::of_network(&weights, step, factor);
+        let head = Head::of_network(&weights, step, self.recipe.temperature);
         Ok(Pupil { weights, head })
     }
 
@@ -160,15 +167,10 @@ impl<'a> School<'a> {
         let recipe = self.recipe_for(method);
         let mut student = self.student(&recipe, &pupil.weights)?;
         let mut backbone = self.device.backbone(&pupil.weights)?;
-        let mut room = Classroom {
-            school: self,
-            recipe: &recipe,
-            weights: &pupil.weights,
-            student: &mut *student,
-            backbone: &mut *backbone,
-        };
+        let weights = &pupil.weights;
+        let mut room = Classroom::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
         if method.sisters() == 1 {
-            let own = room.points(&phase.classes)?;
+            let own = room.points()?;
             fit(&mut pupil.head, &own.points, &recipe, FIRST_EPOCHS, |head, points, rows| {
                 let labels: Vec<usize> = rows.iter().map(|&row| own.labels[row]).collect();
                 let lesson = Lesson {
@@ -196,16 +198,17 @@ impl<'a> School<'a> {
         let recipe = self.recipe_for(method);
         let old_head = pupil.head.clone();
         let mut before: Option<Box<dyn Backbone>> = None;
-        if phase.index > 0 {
-            pupil
-                .head
-                .grow(phase.classes.len() * method.sisters(), mix(recipe.seed, phase.index as u64));
-            if method.needs_before() {
-                before = Some(self.device.backbone(&pupil.weights)?);
-            }
-        }
         let mut student = self.student(&recipe, &pupil.weights)?;
-        method.begin(phase, &mut *student, &mut pupil.head)?;
+        if phase.index > 0 {
+            let outputs = phase.classes.len() * method.sisters();
+            pupil.head.grow(outputs, mix(recipe.seed, phase.index as u64));
+            let mut backbone = self.device.backbone(&pupil.weights)?;
+            let weights = &pupil.weights;
+            let mut room =
+                Classroom::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
+            method.begin(phase, &mut room, &mut pupil.head)?;
+            before = method.needs_before().then_some(backbone);
+        }
         let mut rows = self.rows(&phase.classes);
         rows.extend_from_slice(method.rehearsed());
         let mut course =
@@ -241,13 +244,8 @@ impl<'a> School<'a> {
         pupil.weights.learned = learned.to_vec();
         pupil.weights.measured = measured.to_vec();
         let mut backbone = self.device.backbone(&pupil.weights)?;
-        let mut room = Classroom {
-            school: self,
-            recipe,
-            weights: &pupil.weights,
-            student,
-            backbone: &mut *backbone,
-        };
+        let weights = &pupil.weights;
+        let mut room = Classroom::new(self, phase, recipe, weights, student, &mut *backbone);
         method.finish(phase, &mut room, &mut pupil.head)
     }
 

@@ -1,5 +1,6 @@
 //! Each method's mechanism at work, on a problem of a few small images.
 
+use std::ops::Range;
 use std::path::Path;
 
 use ivoro::Matrix;
@@ -34,7 +35,7 @@ fn split(each: usize, seed: u64) -> Split {
     Split::in_memory(Path::new("spots"), SHAPE, pixels, labels, CLASSES).unwrap()
 }
 
-fn dataset() -> Dataset {
+pub(super) fn dataset() -> Dataset {
     Dataset {
         name: "spots".to_owned(),
         layout: "made here".to_owned(),
@@ -68,7 +69,7 @@ fn fit() -> Fit {
 }
 
 /// A network that was trained on the first four classes and their rotations.
-fn network(data: &Dataset) -> Weights {
+pub(super) fn network(data: &Dataset) -> Weights {
     let normalisation = crate::engine::Normalisation { mean: vec![0.2], deviation: vec![0.2] };
     let mut weights = Weights::random(architecture(16), normalisation, 7);
     let device: Device = "cpu".parse().unwrap();
@@ -92,9 +93,16 @@ fn network(data: &Dataset) -> Weights {
 }
 
 fn school<'a>(data: &'a Dataset, weights: &'a Weights) -> School<'a> {
+    school_of(data, weights, vec![0..4, 4..6])
+}
+
+pub(super) fn school_of<'a>(
+    data: &'a Dataset,
+    weights: &'a Weights,
+    phases: Vec<Range<usize>>,
+) -> School<'a> {
     let order: Vec<usize> = (0..CLASSES).collect();
     let device = "cpu".parse().unwrap();
-    let phases = vec![0..4, 4..6];
     School::new(data, &order, phases, weights, recipe(), fit(), Broken::Fail, device).unwrap()
 }
 
@@ -152,6 +160,24 @@ fn one_training_serves_both_ways_to_answer() {
     assert_eq!(alone[1].outcomes[0].confusion, taught[1].outcomes[1].confusion);
     // kept images are counted: 20 a class, as pixels
     assert!(taught[1].outcomes[0].bytes >= 20 * 6 * SHAPE.len());
+}
+
+#[test]
+fn eeil_ends_a_phase_with_as_many_images_of_every_class() {
+    let data = dataset();
+    let weights = network(&data);
+    let school = school(&data, &weights);
+    let mut stages = Vec::new();
+    let mut note = |progress: super::Progress| {
+        let stage = (progress.epoch.1, progress.step.1);
+        if stages.last() != Some(&stage) {
+            stages.push(stage);
+        }
+        true
+    };
+    school.teach(&[Baseline::Eeil], &mut note).unwrap();
+    // 20 epochs of two new classes and four times 20 kept images, then 6 of six times 20
+    assert_eq!(stages, [(20, (2 * EACH + 80) / 24), (6, 120 / 24)]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! UCIR: a classifier by cosine, points that keep their direction, and a margin between the kept
-//! images of old classes and the new classes nearest to them.
+//! images of old classes and the new classes nearest to them. Rows of old classes stay where they
+//! are, those of new ones begin at the mean direction of their images. The authors learn the factor
+//! of the cosines too; here it is fixed.
 
 use ivoro::Matrix;
 use ivoro::linalg::times_transposed;
@@ -8,7 +10,7 @@ use super::Baseline;
 use super::classroom::Classroom;
 use super::exemplars::Memory;
 use super::head::Head;
-use super::losses::{cross_entropy, normalised, through_normalised};
+use super::losses::{cross_entropy, direction, normalised, through_normalised};
 use super::method::{Lesson, Loss, Method, Phase};
 use crate::error::Result;
 
@@ -89,8 +91,21 @@ impl Method for Ucir {
         Ok(Loss { value, points: back })
     }
 
-    fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
-        room.keep(&mut self.memory, phase)
+    fn begin(
+        &mut self,
+        phase: &Phase,
+        room: &mut Classroom<'_, '_>,
+        head: &mut Head,
+    ) -> Result<()> {
+        head.fix(phase.classes.start);
+        for (class, points) in phase.classes.clone().zip(room.points_by_class()?) {
+            head.set(class, &direction(&points)?);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+        room.keep(&mut self.memory)
     }
 
     fn distances(&self, _: Baseline, points: &Matrix, head: &Head) -> Matrix {
@@ -146,6 +161,35 @@ fn keep_apart(cosines: &Matrix, lesson: &Lesson<'_>, gradient: &mut Matrix) -> f
 mod tests {
     use super::*;
     use crate::train::Recipe;
+
+    #[test]
+    fn points_are_turned_back_to_the_direction_they_had() {
+        let value = |seed: u64| {
+            let of = |at: u64| (2.0 * ivoro::random::unit(seed, at) - 1.0) as f32;
+            Matrix::new(3, 4, (0..12).map(of).collect()).unwrap()
+        };
+        let (points, before) = (value(1), value(2));
+        let mut head = Head::new(4);
+        head.grow(2, 3);
+        let loss = |points: &Matrix, back: &mut Matrix| {
+            keep_direction(&Cosines::new(points, &head).unwrap(), &before, 3.0, back)
+        };
+        let mut gradient = Matrix::zeros(3, 4);
+        let start = loss(&points, &mut gradient);
+        let mut unused = Matrix::zeros(3, 4);
+        for at in 0..12 {
+            let mut moved = points.clone();
+            moved.as_mut_slice()[at] += 1e-2;
+            let above = loss(&moved, &mut unused);
+            moved.as_mut_slice()[at] -= 2e-2;
+            let slope = (above - loss(&moved, &mut unused)) / 2e-2;
+            assert!((slope - f64::from(gradient.as_slice()[at])).abs() < 5e-3, "{at}: {slope}");
+        }
+        // nothing is lost where they point the same way, whatever their length
+        let mut longer = before.clone();
+        longer.as_mut_slice().iter_mut().for_each(|value| *value *= 7.0);
+        assert!(start > 0.1 && loss(&longer, &mut unused).abs() < 1e-5);
+    }
 
     #[test]
     fn an_old_image_is_moved_away_from_the_nearest_new_classes_only() {

@@ -95,7 +95,19 @@ fn legend(canvas: &mut Canvas, top: f64) -> f64 {
     canvas.text((24.0, top + 14.0), Anchor::Start, "right");
     canvas.rectangle((70.0, top + 4.0), (11.0, 11.0), palette::line(1), 1.0);
     canvas.text((86.0, top + 14.0), Anchor::Start, "wrong");
+    let shades = [(0.01, "1 %"), (0.1, "10 %"), (0.5, "50 %"), (1.0, "100 % of the row")];
+    let mut at = 140.0;
+    for (share, name) in shades {
+        canvas.rectangle((at, top + 4.0), (11.0, 11.0), palette::line(0), opacity(share));
+        canvas.text((at + 15.0, top + 14.0), Anchor::Start, name);
+        at += 15.0 + width(name, SIZE) + 12.0;
+    }
     top + 22.0
+}
+
+/// Small shares are what one looks for: their square root makes them visible.
+fn opacity(share: f64) -> f64 {
+    share.sqrt().min(0.99)
 }
 
 fn draw_cells(canvas: &mut Canvas, shares: &Shares, left: f64, top: f64, side: f64) {
@@ -107,8 +119,7 @@ fn draw_cells(canvas: &mut Canvas, shares: &Shares, left: f64, top: f64, side: f
         let (row, column) = (at / shares.cells, at % shares.cells);
         let colour = palette::line(usize::from(row != column));
         let corner = (left + side * column as f64, top + side * row as f64);
-        // small shares are what one looks for: their square root makes them visible
-        canvas.rectangle(corner, (side, side), colour, share.sqrt().min(0.99));
+        canvas.rectangle(corner, (side, side), colour, opacity(share));
     }
 }
 

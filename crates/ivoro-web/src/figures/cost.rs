@@ -86,9 +86,11 @@ fn chart(
     beaten = order.iter().map(|&at| beaten[at]).collect();
     let dots = points.iter().zip(&beaten).map(|(&(row, cost, accuracy), &beaten)| Dot {
         at: (cost, accuracy),
-        // without what else the tables say of it
-        name: (!beaten || row.kind != Kind::Variant)
-            .then(|| row.label.split(" · ").next().unwrap_or_default().to_owned()),
+        // with what else the tables say of it, where that tells two apart
+        name: (!beaten || row.kind != Kind::Variant).then(|| {
+            let several = points.iter().filter(|(other, ..)| other.name == row.name).count() > 1;
+            if several { row.label.clone() } else { row.name.clone() }
+        }),
         kind: kind(row),
     });
     let values = points.iter().map(|(_, _, accuracy)| *accuracy);

@@ -92,7 +92,15 @@ fn picture(scene: &Scene, at: usize, phase: &ScenePhase, shown: Rectangle) -> Op
         _ => format!(" ({} on the classes of each phase)", parts.join(" / ")),
     };
     let stop = if accuracy.is_empty() { "" } else { "." };
-    let cells = if sisters { "Each class has a cell for each rotation." } else { "" };
+    let weighted = phase.sites.iter().any(|site| site.weight != 0.0);
+    let cells = match (sisters, weighted) {
+        (true, _) => "Each class has a cell for each rotation.",
+        (false, true) => {
+            "The sites are those of the classifier's outputs as a power diagram, not means of \
+             classes: one may lie outside its own cell."
+        }
+        (false, false) => "",
+    };
     let caption = format!(
         "Exact cells of {} sites with {} samples.{accuracy}{parts}{stop} {cells}",
         phase.sites.len(),
@@ -161,7 +169,7 @@ fn draw_sites(canvas: &mut Canvas, scene: &Scene, sites: &[Site], view: View) {
     for (site, &at) in upright {
         let number = site.class.to_string();
         let name = scene.classes.get(site.class as usize).unwrap_or(&number);
-        names.put(canvas, name, at);
+        names.put_over(canvas, name, at);
     }
 }
 

@@ -7,7 +7,7 @@ use ivoro::curves::five_numbers;
 use ivoro::record::Kind;
 
 use crate::figures::Shown;
-use crate::group::{Group, Row};
+use crate::group::{Entry, Group, Row};
 use crate::plot::boxes::{self, Whiskers};
 use crate::plot::frame::Axis;
 use crate::plot::lines::{self, MOST_LINES, Series};
@@ -20,14 +20,22 @@ pub(crate) fn lambda(group: &Group<'_>) -> Option<Shown> {
     if group.sweep.len() < 2 {
         return None;
     }
-    let accuracies = |row: &Row<'_>| -> Vec<f64> {
-        let phases = row.entries.iter().flat_map(|entry| &entry.method.phases);
+    let accuracies = |entries: &[Entry<'_>]| -> Vec<f64> {
+        let phases = entries.iter().flat_map(|entry| &entry.method.phases);
         phases.map(|phase| phase.accuracy).filter(|value| value.is_finite()).collect()
     };
     let mut columns: Vec<(String, Vec<f64>)> = Vec::new();
-    columns.extend(group.row("iVoro").map(|row| ("no N".to_owned(), accuracies(row))));
+    if let Some(row) = group.row("iVoro") {
+        // of the networks that λ was changed for, where the folders tell
+        let places: Vec<_> =
+            group.sweep.values().flat_map(|row| &row.entries).map(Entry::place).collect();
+        let entries = row.entries.iter().copied();
+        let same: Vec<Entry<'_>> = entries.filter(|e| places.contains(&e.place())).collect();
+        let entries = if same.is_empty() { &row.entries } else { &same };
+        columns.push(("no N".to_owned(), accuracies(entries)));
+    }
     for (lambda, row) in &group.sweep {
-        columns.push((format!("{}", f64::from(*lambda) / 1e3), accuracies(row)));
+        columns.push((format!("{}", f64::from(*lambda) / 1e3), accuracies(&row.entries)));
     }
     let values: Vec<f64> = columns.iter().flat_map(|(_, values)| values.clone()).collect();
     let boxes = columns.iter().enumerate().map(|(at, (_, values))| {
@@ -83,8 +91,14 @@ pub(crate) fn base_size(groups: &[&Group<'_>]) -> Option<Shown> {
             |group: &&&Group<'_>| Some((base(group) as f64, group.row(&row.label)?.last()?.mean));
         let mut points: Vec<(f64, f64)> = same.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let known = series.iter().any(|other| other.name == row.label);
-        if points.len() > 1 && !known && series.len() < MOST_LINES {
+        let known = series.iter().any(|other| other.name.split(" = ").any(|n| n == row.label));
+        if points.len() < 2 || known {
+            continue;
+        }
+        // one line for methods that answer alike: the other would lie under it
+        if let Some(other) = series.iter_mut().find(|other| other.points == points) {
+            other.name = format!("{} = {}", other.name, row.label);
+        } else if series.len() < MOST_LINES {
             series.push(Series::new(row.label.clone(), points));
         }
     }
@@ -108,7 +122,7 @@ pub(crate) fn base_size(groups: &[&Group<'_>]) -> Option<Shown> {
         guide: None,
     };
     let caption = "A frozen network knows only what its base classes taught it, so all lines fall \
-                   to the left.";
+                   to the left. Where several seeds ran, a point is their mean.";
     Some(Shown::new(figure.draw(), caption))
 }
 

@@ -43,7 +43,10 @@ pub(crate) fn reliability(group: &Group<'_>) -> Option<Shown> {
         let points = bins.map(|bin| (100.0 * bin.confidence, 100.0 * bin.accuracy)).collect();
         (phase.calibration_error, points)
     });
-    let title = format!("{}: reliability after the last phase", group.title());
+    let title = format!(
+        "{}: reliability after the last phase, with the calibration error (0 to 1) before each name",
+        group.title()
+    );
     let figure = chart(
         group,
         "reliability",
@@ -52,7 +55,7 @@ pub(crate) fn reliability(group: &Group<'_>) -> Option<Shown> {
         series,
         Some([(0.0, 0.0), (100.0, 100.0)]),
     )?;
-    let caption = "Before each name the calibration error, 0 to 1. Below the dashed line answers are \
+    let caption = "Below the dashed line answers are \
                    surer than they should be. Temperatures come from held-out samples of the first \
                    phase; methods without one are not shown.";
     Some(Shown::new(figure, caption))

@@ -6,14 +6,16 @@ use ivoro::record::MethodRecord;
 use maud::{Markup, html};
 
 use super::name;
-use crate::group::Group;
+use crate::group::{Group, fault};
 use crate::inputs::Inputs;
 
 pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>]) -> Markup {
     let holes = holes(groups);
     let odd = odd(inputs);
+    let copies = copies(inputs, groups);
+    let nothing = holes.is_empty() && odd.is_empty() && copies.is_empty();
     html! {
-        @if inputs.problems.is_empty() && holes.is_empty() && odd.is_empty() {
+        @if inputs.problems.is_empty() && nothing {
             p { "Every file was read, every method has all its phases, and every number is one." }
         }
         @if !inputs.problems.is_empty() {
@@ -30,11 +32,19 @@ pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>]) -> Markup {
                 } }
             } }
         }
-        @if !odd.is_empty() {
-            h3 { "Records with gaps" }
-            ul { @for (file, what) in &odd { li { code { (name(file)) } ": " (name(what)) } } }
+        @for (title, lines) in [("Records with gaps", &odd), ("Counted once", &copies)] {
+            @if !lines.is_empty() {
+                h3 { (title) }
+                ul { @for (file, what) in lines { li { code { (name(file)) } ": " (name(what)) } } }
+            }
         }
     }
+}
+
+/// What of the records is left out or counted once, for a terminal.
+pub(super) fn notes(inputs: &Inputs, groups: &[Group<'_>]) -> Vec<String> {
+    let all = odd(inputs).into_iter().chain(copies(inputs, groups));
+    all.map(|(file, what)| format!("{file}: {what}")).collect()
 }
 
 /// For each group the methods that another group of the same data set has.
@@ -63,7 +73,9 @@ fn odd(inputs: &Inputs) -> Vec<(String, String)> {
             found.push((record.file.clone(), what));
         }
         for method in &content.methods {
-            if let Some(what) = gaps(method, content.phases.len()) {
+            let left_out = fault(method, content.phases.len())
+                .map(|what| format!("{what}; left out of tables and figures"));
+            if let Some(what) = left_out.or_else(|| gaps(method)) {
                 found.push((record.file.clone(), format!("{}: {what}", method.name)));
             }
         }
@@ -71,16 +83,18 @@ fn odd(inputs: &Inputs) -> Vec<(String, String)> {
     found
 }
 
-fn gaps(method: &MethodRecord, phases: usize) -> Option<String> {
-    if method.phases.len() != phases {
-        return Some(format!("{} of {phases} phases", method.phases.len()));
-    }
-    let summary = &method.summary;
-    let numbers = [summary.average, summary.last, summary.forgetting_pass];
-    let accuracies = method
-        .phases
-        .iter()
-        .flat_map(|phase| phase.accuracy_by_phase.iter().copied().chain([phase.accuracy]));
-    let broken = numbers.into_iter().chain(accuracies).filter(|value| !value.is_finite()).count();
+/// Numbers that are none, in a method that takes part nevertheless.
+fn gaps(method: &MethodRecord) -> Option<String> {
+    let of_phases = method.phases.iter().flat_map(|phase| phase.accuracy_by_phase.iter());
+    let broken = of_phases.filter(|value| !value.is_finite()).count();
     (broken > 0).then(|| format!("{broken} accuracies that are no numbers; they are left out"))
+}
+
+/// Methods that another record has to the last digit.
+fn copies(inputs: &Inputs, groups: &[Group<'_>]) -> Vec<(String, String)> {
+    let file = |run: usize| inputs.records[run].file.clone();
+    let told = groups.iter().flat_map(|group| &group.copies).map(|(entry, other)| {
+        (file(entry.run), format!("{}: a copy of that in {}", entry.method.name, file(*other)))
+    });
+    told.collect()
 }

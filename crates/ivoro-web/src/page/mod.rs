@@ -8,11 +8,12 @@ mod tables;
 
 use std::collections::HashSet;
 
+use ivoro::record::RunRecord;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::figures::Shown;
-use crate::group::{Group, groups};
-use crate::inputs::Inputs;
+use crate::group::{Group, fault, groups};
+use crate::inputs::{Found, Inputs};
 use crate::plot::canvas::{Figure, font_base64};
 use crate::plot::text::FAMILY;
 
@@ -29,6 +30,8 @@ pub struct Report {
     pub csv: String,
     /// All figures of the page, each with a name of its own.
     pub figures: Vec<Figure>,
+    /// What of the records is not in it, a sentence each; files that were not read are not here.
+    pub notes: Vec<String>,
 }
 
 /// Builds the report of everything that was read.
@@ -54,7 +57,8 @@ pub fn build(inputs: &Inputs) -> Report {
         section("runs", "Runs", runs::section(inputs)),
     ];
     let html = page(inputs, &groups, &sections);
-    Report { html, csv: crate::table::csv(&groups), figures: album.figures }
+    let notes = missing::notes(inputs, &groups);
+    Report { html, csv: crate::table::csv(&groups), figures: album.figures, notes }
 }
 
 struct Section {
@@ -109,7 +113,11 @@ fn page(inputs: &Inputs, groups: &[Group<'_>], sections: &[Section]) -> String {
 }
 
 fn summary(inputs: &Inputs, groups: &[Group<'_>]) -> Markup {
-    let methods: usize = inputs.records.iter().map(|found| found.content.methods.len()).sum();
+    let finished = |found: &Found<RunRecord>| {
+        let phases = found.content.phases.len();
+        found.content.methods.iter().filter(|method| fault(method, phases).is_none()).count()
+    };
+    let methods: usize = inputs.records.iter().map(finished).sum();
     let stamped = inputs.records.iter().filter(|found| found.content.tuned_on_test).count();
     html! {
         p {

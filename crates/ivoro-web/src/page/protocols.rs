@@ -4,6 +4,7 @@ use ivoro::Variant;
 use ivoro::head::Views;
 use maud::{Markup, html};
 
+use super::tables::{apart, signed};
 use super::{Album, missing_line, name};
 use crate::figures::bursts::{self, Protocols};
 use crate::group::Group;
@@ -46,10 +47,6 @@ fn verdict(both: &[Protocols<'_, '_>]) -> Markup {
     let single = pick(&|one, paper| near(one.single, paper));
     let below = pick(&|one, paper| one.single < paper - NEAR);
     let above = pick(&|one, paper| one.single > paper + NEAR);
-    let closer = pick(&|one, paper| {
-        let burst = (one.burst.2 - paper).abs().min((one.burst.1 - paper).abs());
-        one.single < paper - NEAR && burst < (one.single - paper).abs()
-    });
     html! {
         @if with.is_empty() {
             p { "The paper has no figures for this data set and protocol, so there is nothing that either would match." }
@@ -58,9 +55,6 @@ fn verdict(both: &[Protocols<'_, '_>]) -> Markup {
                 "Last accuracy against the paper's, for " (with.len()) " methods that both have. "
                 "One image a query is within " (NEAR) " points for " (list(&single)) "; it is lower by more for "
                 (list(&below)) " and higher by more for " (list(&above)) ". "
-                @if !closer.is_empty() {
-                    "Of those that are lower, bursts come nearer to the paper's figure for " (list(&closer)) ". "
-                }
             }
             (rotations(both))
         }
@@ -76,8 +70,9 @@ fn rotations(both: &[Protocols<'_, '_>]) -> Markup {
         let (paper, turned, voted) = (one.paper?, one.single, burst.2);
         let nearer =
             if (voted - paper).abs() < (turned - paper).abs() { "a burst" } else { "one image" };
+        let between = if (turned..voted).contains(&paper) { "between the two, " } else { "" };
         Some(format!(
-            "{}: paper {paper:.2}, one image at four rotations {turned:.2}, {} images voting under {single} {voted:.2}, so nearer to {nearer}",
+            "{}: paper {paper:.2}, one image at four rotations {turned:.2}, {} images voting under {single} {voted:.2}: the paper's is {between}nearer to {nearer}",
             one.row.label, burst.0
         ))
     };
@@ -125,8 +120,8 @@ fn table(both: &[Protocols<'_, '_>]) -> Markup {
                 @match one.paper {
                     Some(paper) => {
                         td { (number(paper)) }
-                        td { (super::tables::signed(one.single - paper)) }
-                        td { (super::tables::signed(one.burst.2 - paper)) }
+                        td { (signed(apart(one.single, paper))) }
+                        td { (signed(apart(one.burst.2, paper))) }
                     }
                     None => { td { "–" } td { "–" } td { "–" } }
                 }

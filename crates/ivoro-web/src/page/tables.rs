@@ -58,7 +58,7 @@ impl Cell {
                 @if let Some(paper) = self.paper {
                     small {
                         "paper " (format!("{paper:.2}"))
-                        @if let Some((spread, _)) = &self.ours { " (" (signed(spread.mean - paper)) ")" }
+                        @if let Some((spread, _)) = &self.ours { " (" (signed(apart(spread.mean, paper))) ")" }
                     }
                 }
             }
@@ -71,6 +71,11 @@ fn ours(spread: Spread) -> String {
         1 => format!("{:.2}", spread.mean),
         _ => format!("{:.2} ± {:.2}", spread.mean, spread.deviation),
     }
+}
+
+/// The difference of two numbers as they are printed, so that a reader finds the same.
+pub(super) fn apart(ours: f64, paper: f64) -> f64 {
+    (ours * 100.0).round() / 100.0 - paper
 }
 
 pub(super) fn signed(difference: f64) -> String {
@@ -170,7 +175,7 @@ fn comparison(columns: &Columns<'_, '_>) -> Markup {
         Part { title: "iVoro", lines: own },
     ];
     html! {
-        (table(columns, Shows::Accuracy, &parts, "Table 1 (paper: tab:main). Average accuracy over the phases and accuracy after the last phase, %."))
+        (table(columns, Shows::Accuracy, &parts, &format!("Table 1{}. Average accuracy over the phases and accuracy after the last phase, %.", source(columns, &paper().comparison.label))))
         p {
             "The best variant is the one with the best average on the test samples, as in the paper: "
             @for (at, (group, label)) in columns.iter().zip(&chosen).enumerate() {
@@ -210,6 +215,25 @@ fn others<'g, 'a>(columns: &Columns<'g, 'a>, free: bool, shows: Shows) -> Vec<Li
     names.iter().map(|label| Line::of(columns, label, label, free)).collect()
 }
 
+/// Where the paper has numbers of this data set: its table, or the sections that name some.
+fn source(columns: &Columns<'_, '_>, table: &str) -> String {
+    let mut labels: Vec<&str> = Vec::new();
+    if has_columns(paper(), columns) {
+        labels.push(table);
+    } else {
+        let named = columns.iter().filter(|group| group.named);
+        for group in named {
+            let remarks = paper().remark.iter();
+            labels.extend(remarks.filter_map(|remark| {
+                let here = same_name(&remark.data_set, &group.data_set);
+                (here && remark.protocol == group.protocol).then_some(remark.label.as_str())
+            }));
+        }
+        labels.dedup();
+    }
+    if labels.is_empty() { String::new() } else { format!(" (paper: {})", labels.join(", ")) }
+}
+
 /// Whether the paper has one of these columns.
 fn has_columns(paper: &Paper, columns: &Columns<'_, '_>) -> bool {
     columns.iter().any(|group| {
@@ -220,26 +244,35 @@ fn has_columns(paper: &Paper, columns: &Columns<'_, '_>) -> bool {
     })
 }
 
-fn ablation(columns: &Columns<'_, '_>) -> Markup {
-    let mut labels: Vec<(&str, &Row<'_>)> = Vec::new();
+/// The variants of all columns, each label once.
+fn variants<'g, 'a>(columns: &Columns<'g, 'a>) -> Vec<&'g Row<'a>> {
+    let mut found: Vec<&'g Row<'a>> = Vec::new();
     for row in columns.iter().flat_map(|group| &group.rows) {
-        if row.kind == Kind::Variant && labels.iter().all(|(label, _)| *label != row.label) {
-            labels.push((&row.label, row));
+        if row.kind == Kind::Variant && found.iter().all(|other| other.label != row.label) {
+            found.push(row);
         }
     }
-    if labels.is_empty() {
+    found
+}
+
+fn ablation(columns: &Columns<'_, '_>) -> Markup {
+    let rows = variants(columns);
+    if rows.is_empty() {
         return missing_line("variants", "ivoro run FEATURES --variants paper --out runs/NAME");
     }
-    let lines = labels.into_iter().map(|(label, row)| Line {
+    let lines = rows.into_iter().map(|row| Line {
         letters: Some(letters(row)),
-        ..Line::of(columns, label, label, true)
+        ..Line::of(columns, &row.label, &row.label, row.is_honest())
     });
     let part = Part { title: "", lines: lines.collect() };
     table(
         columns,
         Shows::Accuracy,
         &[part],
-        "Table 2 (paper: tab:abl). All variants; ■ marks the letters that are on. 3: third block alone.",
+        &format!(
+            "Table 2{}. All variants; ■ marks the letters that are on. 3: third block alone.",
+            source(columns, &paper().ablation.label)
+        ),
     )
 }
 
@@ -274,25 +307,26 @@ fn letters(row: &Row<'_>) -> Markup {
 }
 
 fn forgetting(columns: &Columns<'_, '_>) -> Markup {
-    let mut own: Vec<&str> = Vec::new();
-    for row in columns.iter().flat_map(|group| &group.rows) {
-        if row.kind == Kind::Variant && !own.contains(&row.label.as_str()) {
-            own.push(&row.label);
-        }
-    }
+    let own = variants(columns);
     let parts = [
         Part { title: "Keep samples", lines: others(columns, false, Shows::Forgetting) },
         Part { title: "Keep no sample", lines: others(columns, true, Shows::Forgetting) },
         Part {
             title: "iVoro",
-            lines: own.into_iter().map(|label| Line::of(columns, label, label, true)).collect(),
+            lines: own
+                .into_iter()
+                .map(|row| Line::of(columns, &row.label, &row.label, row.is_honest()))
+                .collect(),
         },
     ];
     table(
         columns,
         Shows::Forgetting,
         &parts,
-        "Average forgetting after the last phase (paper: tab:forget), points; less is better.",
+        &format!(
+            "Average forgetting after the last phase{}, points; less is better.",
+            source(columns, &paper().forgetting.label)
+        ),
     )
 }
 

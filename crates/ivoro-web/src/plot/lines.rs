@@ -9,6 +9,8 @@ use crate::plot::text::{SIZE, fitted, width};
 pub(crate) const MOST_LINES: usize = 9;
 /// Height of the plot itself.
 const HEIGHT: f64 = 220.0;
+/// Most room for a name.
+const MOST_NAME: f64 = 178.0;
 /// Height of a name.
 const LINE: f64 = 15.0;
 
@@ -51,7 +53,7 @@ impl Chart<'_> {
         let mut canvas = Canvas::default();
         let used = canvas.title(self.title);
         let shown: Vec<&Series> = self.series.iter().filter(|s| !s.points.is_empty()).collect();
-        let names: Vec<String> = shown.iter().map(|s| fitted(&s.name, SIZE, 152.0)).collect();
+        let names: Vec<String> = shown.iter().map(|s| fitted(&s.name, SIZE, MOST_NAME)).collect();
         let widest = names.iter().map(|name| width(name, SIZE)).fold(0.0, f64::max);
         let height = HEIGHT.max(LINE * shown.len() as f64);
         let frame = Frame::new(used, height, widest + 26.0, self.x, self.y);

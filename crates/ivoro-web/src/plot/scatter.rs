@@ -95,10 +95,15 @@ impl Chart<'_> {
     }
 }
 
+/// The room that a name takes, which end of it is given, and where that is.
+type Spot = (Place, Anchor, (f64, f64));
+
 /// Names that are put where they meet neither each other nor a point.
 #[derive(Debug)]
 pub(crate) struct Names {
     taken: Vec<Place>,
+    /// How many of those are points; names follow.
+    points: usize,
     inside: Place,
 }
 
@@ -106,16 +111,29 @@ impl Names {
     /// Inside a rectangle, around these points.
     pub(crate) fn new(corners: ((f64, f64), (f64, f64)), points: &[(f64, f64)]) -> Self {
         let ((left, top), (right, bottom)) = corners;
-        let taken = points.iter().map(|&at| Place::around(at, POINT)).collect();
-        Self { taken, inside: Place { left, top, right, bottom } }
+        let taken: Vec<Place> = points.iter().map(|&at| Place::around(at, POINT)).collect();
+        Self { points: taken.len(), taken, inside: Place { left, top, right, bottom } }
     }
 
     /// Writes a name beside its point, if there is room.
     pub(crate) fn put(&mut self, canvas: &mut Canvas, name: &str, at: (f64, f64)) {
         let name = fitted(name, SIZE - 1.0, 110.0);
-        if let Some((place, anchor, from)) = free(&name, at, &self.taken, self.inside) {
+        let found = free(&name, at, &self.taken, self.inside);
+        self.write(canvas, &name, found);
+    }
+
+    /// The same, over another point where no other place is left.
+    pub(crate) fn put_over(&mut self, canvas: &mut Canvas, name: &str, at: (f64, f64)) {
+        let name = fitted(name, SIZE - 1.0, 110.0);
+        let found = free(&name, at, &self.taken, self.inside)
+            .or_else(|| free(&name, at, &self.taken[self.points..], self.inside));
+        self.write(canvas, &name, found);
+    }
+
+    fn write(&mut self, canvas: &mut Canvas, name: &str, found: Option<Spot>) {
+        if let Some((place, anchor, from)) = found {
             self.taken.push(place);
-            canvas.plate(from, anchor, &name, SIZE - 1.0);
+            canvas.plate(from, anchor, name, SIZE - 1.0);
         }
     }
 }
@@ -180,12 +198,7 @@ pub(crate) fn legend(
 }
 
 /// The first place around a point where its name meets nothing.
-fn free(
-    name: &str,
-    (x, y): (f64, f64),
-    taken: &[Place],
-    inside: Place,
-) -> Option<(Place, Anchor, (f64, f64))> {
+fn free(name: &str, (x, y): (f64, f64), taken: &[Place], inside: Place) -> Option<Spot> {
     let (long, high) = (text::width(name, SIZE - 1.0), SIZE - 1.0);
     let ways = [
         (Anchor::Start, x + 7.0, y + 4.0),

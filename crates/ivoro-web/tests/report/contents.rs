@@ -4,7 +4,7 @@ use std::io::Write as _;
 use ivoro::picture::{Embedding, Scene, ScenePhase, Site};
 use ivoro_web::{Inputs, build};
 
-use crate::made::{drawn, record, report};
+use crate::made::{drawn, method, record, report};
 
 const METHODS: [&str; 9] = [
     "iVoro",
@@ -60,7 +60,7 @@ fn several_orders_become_mean_and_deviation() {
     let (first, mut second) =
         (record("CIFAR-100", &PHASES, &["iVoro"]), record("CIFAR-100", &PHASES, &["iVoro"]));
     second.order = "7".to_owned();
-    second.methods[0].summary.average += 2.0;
+    second.methods[0] = method("iVoro", &PHASES, 52.0);
     let page = report(&[first, second]).html;
     assert!(page.contains("43.50 ± 1.41"), "mean of 42.5 and 44.5");
 }
@@ -69,14 +69,14 @@ fn several_orders_become_mean_and_deviation() {
 fn the_tables_are_there_as_csv() {
     let (first, mut second) =
         (record("CIFAR-100", &PHASES, &METHODS), record("CIFAR-100", &PHASES, &["iVoro"]));
-    second.methods[0].summary.average += 2.0;
+    second.methods[0] = method("iVoro", &PHASES, 52.0);
     let third = record("a, \"b\"", &PHASES, &["fecam"]);
     let csv = report(&[first, second, third]).csv;
     let lines: Vec<&str> = csv.lines().collect();
     let fields = lines[0].split(',').count();
     assert_eq!(lines.len(), 1 + METHODS.len() + 1);
     assert!(lines[..=METHODS.len()].iter().all(|line| line.split(',').count() == fields), "{csv}");
-    let own = "CIFAR-100,50+5x10,iVoro,variant,true,2,43.50,1.41,35.00,0.00,";
+    let own = "CIFAR-100,50+5x10,iVoro,variant,true,2,43.50,1.41,36.00,1.41,";
     assert!(lines[1].starts_with(own) && lines[1].ends_with(",66.39,56.05,8.17"), "{csv}");
     let kept = "CIFAR-100,50+5x10,iCaRL-CNN,baseline,false,1,50.50,,43.00,,";
     assert!(lines.iter().any(|line| line.starts_with(kept)), "{csv}");
@@ -164,6 +164,39 @@ fn settings_chosen_on_test_samples_are_stamped() {
     let page = report(&[tuned]).html;
     assert!(page.contains("iVoro (tuned on test)"));
     assert!(page.contains("Settings chosen on test samples"));
+}
+
+#[test]
+fn settings_chosen_on_test_samples_are_never_the_best() {
+    let mut tuned = record("CIFAR-100", &PHASES, &["iVoro-N"]);
+    tuned.methods[0] = method("iVoro-N", &PHASES, 90.0);
+    tuned.tuned_on_test = true;
+    let honest = record("CIFAR-100", &PHASES, &["iVoro"]);
+    let page = report(&[honest, tuned.clone()]).html;
+    let marked: Vec<&str> = page.split("class=\"best\"").skip(1).collect();
+    assert!(!marked.is_empty());
+    for cell in marked {
+        let cell = cell.split("</td>").next().unwrap();
+        assert!(
+            cell.contains("42.50") || cell.contains("35.00") || cell.contains("9.00"),
+            "{cell}"
+        );
+    }
+    // alone it is shown, and still not the best
+    let page = report(&[tuned]).html;
+    assert!(page.contains("82.50") && !page.contains("class=\"best\""));
+}
+
+#[test]
+fn a_record_that_is_there_twice_is_counted_once() {
+    let one = record("CIFAR-100", &PHASES, &["iVoro"]);
+    let mut again = one.clone();
+    again.methods[0].phases[0].learn_seconds = 77.0;
+    again.methods[0].summary.seconds = 90.0;
+    let report = report(&[one, again]);
+    assert!(report.csv.contains(",iVoro,variant,true,1,42.50,,"), "{}", report.csv);
+    assert_eq!(report.notes, ["1/run.json: iVoro: a copy of that in 0/run.json"]);
+    assert!(report.html.contains("Counted once"));
 }
 
 #[test]

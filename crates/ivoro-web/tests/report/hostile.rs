@@ -1,5 +1,5 @@
 use ivoro::picture::{Scene, ScenePhase, Site};
-use ivoro::record::RunRecord;
+use ivoro::record::{MethodRecord, RunRecord, Summary};
 use ivoro_web::{Inputs, build};
 
 use crate::made::{drawn, method, record, report};
@@ -104,8 +104,50 @@ fn numbers_that_are_none_are_left_out_and_said() {
         method.summary.bytes_per_class = f64::NAN;
     }
     let report = report(&[broken]);
-    assert!(report.html.contains("accuracies that are no numbers; they are left out"));
+    assert!(report.html.contains("accuracies that are no percentages; left out of tables"));
     assert!(!report.html.contains("NaN"));
+    drawn(&report);
+}
+
+#[test]
+fn numbers_that_can_not_be_are_left_out_and_said() {
+    let phases = [3, 2];
+    let good = record("CIFAR-100", &phases, &["iVoro"]);
+    let changed = |name: &str, change: &dyn Fn(&mut MethodRecord)| {
+        let mut wrong = method(name, &phases, 60.0);
+        change(&mut wrong);
+        RunRecord { methods: vec![wrong], ..good.clone() }
+    };
+    let recount = |wrong: &mut MethodRecord| wrong.summary = Summary::of(&wrong.phases);
+    let report = report(&[
+        good.clone(),
+        changed("iVoro-N", &|wrong| wrong.summary.average = 250.0),
+        changed("iVoro-D", &|wrong| {
+            wrong.phases[1].accuracy = 1e300;
+            recount(wrong);
+        }),
+        changed("iVoro-R", &|wrong| {
+            wrong.phases[1].accuracy_by_phase[0] = -5.0;
+            recount(wrong);
+        }),
+        changed("iVoro-W", &|wrong| {
+            wrong.phases[1].accuracy_by_phase.clear();
+        }),
+    ]);
+    assert_eq!(
+        report.notes,
+        [
+            "1/run.json: iVoro-N: its summary says 250.00 where its phases give 58.50; left out of tables and figures",
+            "2/run.json: iVoro-D: 1 accuracies that are no percentages; left out of tables and figures",
+            "3/run.json: iVoro-R: 1 accuracies that are no percentages; left out of tables and figures",
+            "4/run.json: iVoro-W: 0 accuracies by phase in phase 2; left out of tables and figures",
+        ]
+    );
+    assert!(
+        report.html.contains("5 records, 1 finished method "),
+        "the header counts the good one"
+    );
+    assert_eq!(report.csv.lines().count(), 2, "{}", report.csv);
     drawn(&report);
 }
 
@@ -118,7 +160,7 @@ fn words_that_json_does_not_know_are_read_as_nothing() {
     inputs.add("run.json", bad.as_bytes());
     assert!(inputs.problems.is_empty(), "{:?}", inputs.problems);
     let page = build(&inputs).html;
-    assert!(page.contains("accuracies that are no numbers"));
+    assert!(page.contains("accuracies that are no percentages"));
 }
 
 #[test]
