@@ -120,7 +120,7 @@ mod tests {
         // two classes along one axis; what shows none of them lies along the other
         let value = |at: usize| unit(3, at as u64) as f32;
         let labels: Vec<usize> = (0..64).map(|at| at % 2).collect();
-        let own = |at: usize| [if at % 2 == 0 { 1.0 } else { -1.0 }, 0.1 * value(at)];
+        let own = |at: usize| [if labels[at] == 0 { 1.0 } else { -1.0 }, 0.1 * value(at)];
         let points = Matrix::new(64, 2, (0..64).flat_map(own).collect()).unwrap();
         let outside = |at: usize| [0.1 * value(at), 1.0 + value(at)];
         let strange = Matrix::new(64, 2, (0..64).flat_map(outside).collect()).unwrap();
@@ -139,7 +139,7 @@ mod tests {
         assert!(outside > 0.5 && outside > 2.0 * inside, "{outside} outside, {inside} inside");
         for side in &sides {
             let outputs = side.outputs(&labelled.points);
-            let right = |row: usize| (outputs.row(row)[1] > outputs.row(row)[0]) as usize;
+            let right = |row: usize| usize::from(outputs.row(row)[1] > outputs.row(row)[0]);
             assert!((0..64).all(|row| right(row) == labelled.labels[row]));
         }
     }

@@ -117,14 +117,14 @@ impl Names {
 
     /// Writes a name beside its point, if there is room.
     pub(crate) fn put(&mut self, canvas: &mut Canvas, name: &str, at: (f64, f64)) {
-        let name = fitted(name, SIZE - 1.0, 110.0);
+        let name = fitted(name, SIZE - 1.0, 140.0);
         let found = free(&name, at, &self.taken, self.inside);
         self.write(canvas, &name, found);
     }
 
     /// The same, over another point where no other place is left.
     pub(crate) fn put_over(&mut self, canvas: &mut Canvas, name: &str, at: (f64, f64)) {
-        let name = fitted(name, SIZE - 1.0, 110.0);
+        let name = fitted(name, SIZE - 1.0, 140.0);
         let found = free(&name, at, &self.taken, self.inside)
             .or_else(|| free(&name, at, &self.taken[self.points..], self.inside));
         self.write(canvas, &name, found);
