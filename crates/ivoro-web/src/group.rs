@@ -234,7 +234,8 @@ fn insert<'a>(group: &mut Group<'a>, run: usize, found: &'a Found<RunRecord>) {
         let entry = Entry { run, at, file: &found.file, record, method };
         if let Some(lambda) = lambda.filter(|_| method.name == "iVoro-N") {
             let row = group.sweep.entry(lambda).or_insert_with(|| row_of(entry, String::new()));
-            if row.entries.iter().all(|other| other.run != run) {
+            let known = |other: &Entry<'_>| other.run == run || is_copy(other, &entry);
+            if !row.entries.iter().any(known) {
                 row.entries.push(entry);
             }
             // beside runs that chose their settings it is no row of a table
@@ -294,7 +295,9 @@ fn is_copy(one: &Entry<'_>, other: &Entry<'_>) -> bool {
             && one.calibration_error == other.calibration_error
     };
     let (ours, others) = (&one.method.phases, &other.method.phases);
+    let network = |entry: &Entry<'_>| entry.record.options.get("network").cloned();
     one.record.order == other.record.order
+        && network(one) == network(other)
         && ours.len() == others.len()
         && ours.iter().zip(others).all(same)
 }

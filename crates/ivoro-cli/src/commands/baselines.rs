@@ -19,6 +19,9 @@ use crate::args_figures::{SAMPLES, STEPS};
 use crate::failure::Failure;
 use crate::{output, progress};
 
+/// Counts the changes of what baselines compute: results of another one are not taken over.
+pub(super) const REVISION: u32 = 2;
+
 /// The baselines that the arguments name, each once.
 pub(super) fn named(arguments: &RunArguments) -> Result<Vec<Baseline>, Failure> {
     let mut found = Vec::new();
@@ -72,6 +75,7 @@ impl<'a> Baselines<'a> {
             "data": identity,
             "network": fingerprint,
             "phases": self.recipe,
+            "revision": REVISION,
         });
         let classes = self.classes.clone();
         comparison::outline(self.protocol, self.order, classes, &provenance, options)
@@ -130,9 +134,12 @@ impl<'a> Baselines<'a> {
             ledger.push(self.record(reading, &taught, at))?;
         }
         match &self.arguments.out {
-            Some(folder) if self.arguments.baselines.pictures => {
-                self.pictures(folder, readings, &taught, &school.test_labels())
-            }
+            Some(folder) if self.arguments.baselines.pictures => self.pictures(
+                folder,
+                readings,
+                &taught,
+                taught.first().map_or(&[], |phase| &phase.labels),
+            ),
             _ => Ok(()),
         }
     }

@@ -54,6 +54,7 @@ fn write(out: &Path, report: &Report) -> Result<(), Failure> {
     let folder = out.join("figures");
     fs_err::create_dir_all(&folder)?;
     let before = std::fs::read_to_string(out.join("index.html")).unwrap_or_default();
+    let before = if before.contains("<title>iVoro: report</title>") { &before } else { "" };
     let one = |figure: &Figure| -> Result<(), Failure> {
         let path = |extension: &str| folder.join(format!("{}.{extension}", figure.name()));
         output::write_whole(&path("svg"), &figure.svg())?;

@@ -10,7 +10,7 @@ use indicatif::HumanDuration;
 use ivoro_web::Inputs;
 use serde::{Deserialize, Serialize};
 
-use super::{demo, hold, run};
+use super::{baselines, demo, hold, run};
 use crate::args::{Arguments, Command, RunArguments};
 use crate::args_reproduce::ReproduceArguments;
 use crate::failure::Failure;
@@ -184,7 +184,7 @@ impl Job {
         run::run(arguments)?;
         let folder = self.out.join(&cell.folder);
         let methods = recorded(&folder).unwrap_or_default();
-        let mark = Mark { version: 1, arguments: cell.words.clone(), methods };
+        let mark = Mark { version: version_of(cell), arguments: cell.words.clone(), methods };
         Ok(output::write_whole(&folder.join(MARK), &(serde_json::to_string(&mark)? + "\n"))?)
     }
 
@@ -321,13 +321,19 @@ struct Mark {
     methods: Vec<String>,
 }
 
+/// The version of a cell's mark: that of the baselines, where it has some.
+fn version_of(cell: &Cell) -> u32 {
+    let trains = cell.words.iter().any(|word| word == "--baselines");
+    if trains { baselines::REVISION } else { 1 }
+}
+
 /// Whether the same command came to its end here, and its record still holds every method.
 fn is_finished(out: &Path, cell: &Cell) -> bool {
     let folder = out.join(&cell.folder);
     let read = || -> Option<Mark> {
         serde_json::from_str(&std::fs::read_to_string(folder.join(MARK)).ok()?).ok()
     };
-    let Some(mark) = read().filter(|mark| mark.version == 1) else { return false };
+    let Some(mark) = read().filter(|mark| mark.version == version_of(cell)) else { return false };
     let held = recorded(&folder).unwrap_or_default();
     mark.arguments == cell.words
         && !mark.methods.is_empty()

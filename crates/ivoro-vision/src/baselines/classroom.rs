@@ -47,23 +47,25 @@ impl<'s, 'a> Classroom<'s, 'a> {
 
     /// Points of the phase's training images, as they are.
     pub(super) fn points(&mut self) -> Result<Labelled> {
-        let rows = self.school.rows(&self.phase.classes);
-        let labels = rows.iter().filter_map(|&row| self.school.place(row)).collect();
-        Ok(Labelled { points: self.points_of(&rows)?, labels })
+        let seen = self.look_at(&self.school.rows(&self.phase.classes))?;
+        let labels = seen.rows.iter().filter_map(|&row| self.school.place(row)).collect();
+        Ok(Labelled { points: seen.points, labels })
     }
 
     /// The same, class by class.
     pub(super) fn points_by_class(&mut self) -> Result<Vec<Matrix>> {
         let classes = self.phase.classes.clone();
-        classes.map(|class| self.points_of(&self.school.rows(&(class..class + 1)))).collect()
+        let points =
+            |class: usize| Ok(self.look_at(&self.school.rows(&(class..class + 1)))?.points);
+        classes.map(points).collect()
     }
 
     /// Points of kept images, class by class in order of arrival.
     pub(super) fn points_kept(&mut self, memory: &Memory) -> Result<Vec<Matrix>> {
-        memory.by_class().map(|rows| self.points_of(rows)).collect()
+        memory.by_class().map(|rows| Ok(self.look_at(rows)?.points)).collect()
     }
 
-    fn points_of(&mut self, rows: &[usize]) -> Result<Matrix> {
+    fn look_at(&mut self, rows: &[usize]) -> Result<Seen> {
         let school = self.school;
         look(school, self.backbone, &school.dataset.train, rows, None)
     }
@@ -72,14 +74,15 @@ impl<'s, 'a> Classroom<'s, 'a> {
     pub(super) fn strange_points(&mut self) -> Result<Matrix> {
         let school = self.school;
         let rows = school.rows(&self.phase.classes);
-        look(school, self.backbone, &school.dataset.train, &rows, Some(exchange_quarters))
+        let train = &school.dataset.train;
+        Ok(look(school, self.backbone, train, &rows, Some(exchange_quarters))?.points)
     }
 
     /// Keeps images of each class of the phase.
     pub(super) fn keep(&mut self, memory: &mut Memory) -> Result<()> {
         for class in self.phase.classes.clone() {
-            let rows = self.school.rows(&(class..class + 1));
-            memory.keep(&rows, &self.points_of(&rows)?);
+            let seen = self.look_at(&self.school.rows(&(class..class + 1)))?;
+            memory.keep(&seen.rows, &seen.points);
         }
         Ok(())
     }
@@ -111,17 +114,29 @@ impl<'s, 'a> Classroom<'s, 'a> {
 /// What is done to the pixels of images of one shape.
 type Change = fn(&[u8], Shape) -> Vec<u8>;
 
-/// Points that a frozen network makes of images, each changed first where that is asked for.
+/// Images that could be read.
+pub(super) struct Seen {
+    /// What the network makes of them.
+    pub(super) points: Matrix,
+    /// Their rows: those asked for, without the broken ones.
+    pub(super) rows: Vec<usize>,
+}
+
+/// What a frozen network makes of images, each changed first where that is asked for.
 pub(super) fn look(
     school: &School<'_>,
     backbone: &mut dyn Backbone,
     split: &Split,
     rows: &[usize],
     change: Option<Change>,
-) -> Result<Matrix> {
-    let mut points: Option<Matrix> = None;
+) -> Result<Seen> {
+    let (mut points, mut seen): (Option<Matrix>, Vec<usize>) = (None, Vec::new());
     for rows in rows.chunks(AT_ONCE) {
         let images = split.read(rows, school.fit, school.broken)?;
+        if images.rows.is_empty() {
+            continue;
+        }
+        seen.extend_from_slice(&images.rows);
         let changed = change.map(|change| change(&images.pixels, images.shape));
         let pixels = changed.as_ref().unwrap_or(&images.pixels);
         let mut found = backbone.features(pixels, images.shape, &[0])?;
@@ -130,7 +145,7 @@ pub(super) fn look(
             None => points = Some(found.swap_remove(0)),
         }
     }
-    Ok(points.unwrap_or_default())
+    Ok(Seen { points: points.unwrap_or_default(), rows: seen })
 }
 
 /// Each image with opposite quarters exchanged.

@@ -206,6 +206,26 @@ mod tests {
     }
 
     #[test]
+    fn a_networks_own_head_says_what_the_network_does_at_its_temperature() {
+        let normalisation = crate::engine::Normalisation { mean: vec![0.2], deviation: vec![0.2] };
+        let architecture = crate::network::Architecture::small(1, 8);
+        let weights = Weights::random(architecture, normalisation, 7);
+        let head = Head::of_network(&weights, 4, 0.1);
+        let dims = weights.architecture.dimensions();
+        let (matrix, biases) = (weights.get("fc.weight").unwrap(), weights.get("fc.bias").unwrap());
+        let points = Matrix::new(1, dims, (0..dims).map(|at| at as f32 / 100.0).collect()).unwrap();
+        let logit = |row: usize| {
+            let weights = matrix[row * dims..][..dims].iter().zip(points.row(0));
+            weights.map(|(a, b)| a * b).sum::<f32>() + biases[row]
+        };
+        let outputs = head.outputs(&points);
+        assert_eq!(outputs.cols(), 2);
+        for (output, row) in outputs.row(0).iter().zip([0, 4]) {
+            assert!((output - logit(row) / 0.1).abs() < 1e-3, "{output}, {}", logit(row));
+        }
+    }
+
+    #[test]
     fn a_temperature_divides_outputs_and_their_way_back() {
         let mut head = Head::new(2);
         head.grow(2, 5);

@@ -10,7 +10,7 @@ use ivoro::record::PhaseOutcome;
 use ivoro::run::assess;
 
 use super::Baseline;
-use super::classroom::{Classroom, look};
+use super::classroom::{Classroom, Seen, look};
 use super::course::Course;
 use super::head::{Head, fit};
 use super::method::{Lesson, Method, Phase};
@@ -59,6 +59,8 @@ pub struct TaughtPhase {
     pub outcomes: Vec<PhaseOutcome>,
     /// What the network makes of all test images now.
     pub points: Matrix,
+    /// Their classes: places in the order of arrival.
+    pub labels: Vec<u32>,
     /// Centre and weight of each class known, where its regions are a power diagram.
     pub sites: Option<Vec<(Vec<f32>, f32)>>,
 }
@@ -262,7 +264,7 @@ impl<'a> School<'a> {
         let test = &self.dataset.test;
         let rows: Vec<usize> =
             (0..test.len()).filter(|&row| self.test_place(row).is_some()).collect();
-        let points = look(self, &mut *backbone, test, &rows, None)?;
+        let Seen { points, rows } = look(self, &mut *backbone, test, &rows, None)?;
         let labels: Vec<u32> =
             rows.iter().filter_map(|&row| self.test_place(row)).map(|place| place as u32).collect();
         let known = phase.classes.end;
@@ -288,7 +290,7 @@ impl<'a> School<'a> {
             let factor = mean_length(points.iter_rows()) / mean_length(rows().map(|(row, _)| row));
             rows().map(|(row, bias)| power_site(row, bias, 2.0 * factor)).collect()
         });
-        Ok(TaughtPhase { outcomes, points, sites })
+        Ok(TaughtPhase { outcomes, points, labels, sites })
     }
 
     /// The recipe, with as many views in a step whatever the method.
@@ -320,13 +322,6 @@ impl<'a> School<'a> {
 
     fn test_place(&self, row: usize) -> Option<usize> {
         self.dataset_places[self.dataset.test.labels()[row] as usize]
-    }
-
-    /// Labels of the test images that [`TaughtPhase::points`] are of: places in the order of
-    /// arrival.
-    pub fn test_labels(&self) -> Vec<u32> {
-        let places = (0..self.dataset.test.len()).filter_map(|row| self.test_place(row));
-        places.map(|place| place as u32).collect()
     }
 }
 

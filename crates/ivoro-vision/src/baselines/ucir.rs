@@ -98,8 +98,15 @@ impl Method for Ucir {
         head: &mut Head,
     ) -> Result<()> {
         head.fix(phase.classes.start);
+        let length = |row: &[f32]| row.iter().map(|value| value * value).sum::<f32>().sqrt();
+        let lengths = head.rows().take(phase.classes.start).map(|(row, _)| length(row));
+        let long = lengths.sum::<f32>() / phase.classes.start.max(1) as f32;
         for (class, points) in phase.classes.clone().zip(room.points_by_class()?) {
-            head.set(class, &direction(&points)?);
+            // a class whose images are all broken begins at random
+            if points.rows() > 0 {
+                let row: Vec<f32> = direction(&points)?.iter().map(|value| long * value).collect();
+                head.set(class, &row);
+            }
         }
         Ok(())
     }
@@ -159,6 +166,7 @@ fn keep_apart(cosines: &Matrix, lesson: &Lesson<'_>, gradient: &mut Matrix) -> f
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{dataset, network, school_of};
     use super::*;
     use crate::train::Recipe;
 
@@ -204,5 +212,73 @@ mod tests {
         // a new class's own image is not held apart
         let lesson = Lesson { labels: &[3], ..lesson };
         assert_eq!(keep_apart(&cosines, &lesson, &mut gradient), 0.0);
+    }
+
+    /// UCIR that writes down its head when a phase has begun, and when it has ended.
+    #[derive(Default)]
+    struct Watched {
+        inner: Ucir,
+        begun: Vec<Vec<f32>>,
+        ended: Vec<Vec<f32>>,
+        wanted: Vec<Vec<f32>>,
+    }
+
+    impl Method for Watched {
+        fn rehearsed(&self) -> &[usize] {
+            self.inner.rehearsed()
+        }
+
+        fn needs_before(&self) -> bool {
+            true
+        }
+
+        fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+            self.inner.teach(lesson, points, head)
+        }
+
+        fn begin(
+            &mut self,
+            phase: &Phase,
+            room: &mut Classroom<'_, '_>,
+            head: &mut Head,
+        ) -> Result<()> {
+            self.inner.begin(phase, room, head)?;
+            self.begun.push(head.values().to_vec());
+            let points = room.points_by_class()?;
+            self.wanted = points.iter().map(direction).collect::<Result<_>>()?;
+            Ok(())
+        }
+
+        fn finish(
+            &mut self,
+            phase: &Phase,
+            room: &mut Classroom<'_, '_>,
+            head: &mut Head,
+        ) -> Result<()> {
+            self.ended.push(head.values().to_vec());
+            self.inner.finish(phase, room, head)
+        }
+
+        fn distances(&self, reading: Baseline, points: &Matrix, head: &Head) -> Matrix {
+            self.inner.distances(reading, points, head)
+        }
+    }
+
+    #[test]
+    fn old_rows_stay_and_new_ones_begin_at_the_direction_of_their_images() {
+        let data = dataset();
+        let weights = network(&data);
+        let school = school_of(&data, &weights, vec![0..4, 4..6]);
+        let mut watched = Watched::default();
+        school.teach_by(&mut watched, &[Baseline::Ucir], &mut |_| true).unwrap();
+        let width = watched.ended[0].len() / 4;
+        let old = ..4 * width;
+        assert_eq!(watched.ended[1][old], watched.ended[0][old]);
+        assert_ne!(watched.ended[1][4 * width..], watched.begun[0][4 * width..]);
+        for (row, wanted) in watched.begun[0].chunks(width).skip(4).zip(&watched.wanted) {
+            let length = row.iter().map(|value| value * value).sum::<f32>().sqrt();
+            let same = row.iter().zip(wanted).all(|(value, to)| (value / length - to).abs() < 1e-5);
+            assert!(same && length > 0.0, "{row:?}\n{wanted:?}");
+        }
     }
 }

@@ -76,7 +76,8 @@ fn chart(
         return None;
     }
     let beaten = |(_, cost, accuracy): &Point<'_, '_>| {
-        points.iter().any(|(_, c, a)| c <= cost && a >= accuracy && (c < cost || a > accuracy))
+        let mut honest = points.iter().filter(|(row, ..)| row.is_honest());
+        honest.any(|(_, c, a)| c <= cost && a >= accuracy && (c < cost || a > accuracy))
     };
     let mut beaten: Vec<bool> = points.iter().map(beaten).collect();
     // those that none beats are named first, and of them the best
@@ -89,7 +90,7 @@ fn chart(
         // with what else the tables say of it, where that tells two apart
         name: (!beaten || row.kind != Kind::Variant).then(|| {
             let several = points.iter().filter(|(other, ..)| other.name == row.name).count() > 1;
-            if several { row.label.clone() } else { row.name.clone() }
+            if several || !row.is_honest() { row.label.clone() } else { row.name.clone() }
         }),
         kind: kind(row),
     });

@@ -95,10 +95,7 @@ fn picture(scene: &Scene, at: usize, phase: &ScenePhase, shown: Rectangle) -> Op
     let weighted = phase.sites.iter().any(|site| site.weight != 0.0);
     let cells = match (sisters, weighted) {
         (true, _) => "Each class has a cell for each rotation.",
-        (false, true) => {
-            "The sites are those of the classifier's outputs as a power diagram, not means of \
-             classes: one may lie outside its own cell."
-        }
+        (false, true) => "Sites have weights, so that one may lie outside its own cell.",
         (false, false) => "",
     };
     let caption = format!(

@@ -127,12 +127,14 @@ impl<'g, 'a> Line<'g, 'a> {
                 .find(|row| row.label == label)
                 .or_else(|| group.rows.iter().find(|row| same_name(&row.label, label)))
         });
+        let rows: Vec<Option<&'g Row<'a>>> = rows.collect();
+        let honest = rows.iter().flatten().all(|row| row.is_honest());
         Self {
             title: name(label),
             letters: None,
             paper_name: paper_name.to_owned(),
-            rows: rows.collect(),
-            counts,
+            rows,
+            counts: counts && honest,
         }
     }
 
@@ -262,7 +264,7 @@ fn ablation(columns: &Columns<'_, '_>) -> Markup {
     }
     let lines = rows.into_iter().map(|row| Line {
         letters: Some(letters(row)),
-        ..Line::of(columns, &row.label, &row.label, row.is_honest())
+        ..Line::of(columns, &row.label, &row.label, true)
     });
     let part = Part { title: "", lines: lines.collect() };
     table(
@@ -315,7 +317,7 @@ fn forgetting(columns: &Columns<'_, '_>) -> Markup {
             title: "iVoro",
             lines: own
                 .into_iter()
-                .map(|row| Line::of(columns, &row.label, &row.label, row.is_honest()))
+                .map(|row| Line::of(columns, &row.label, &row.label, true))
                 .collect(),
         },
     ];
