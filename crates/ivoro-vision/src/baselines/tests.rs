@@ -9,7 +9,7 @@ use ivoro::random::{mix, unit};
 use super::head::Head;
 use super::method::{Before, Lesson};
 use super::{Baseline, School};
-use crate::dataset::{Broken, Dataset, Fit, How, Shape, Split};
+use crate::dataset::{Broken, Dataset, Fit, How, OpenOptions, Shape, Split};
 use crate::engine::{Anchor, Device, State};
 use crate::network::{Architecture, Weights};
 use crate::train::{Augmentation, Optimiser, Recipe, Schedule};
@@ -178,6 +178,42 @@ fn eeil_ends_a_phase_with_as_many_images_of_every_class() {
     school.teach(&[Baseline::Eeil], &mut note).unwrap();
     // 20 epochs of two new classes and four times 20 kept images, then 6 of six times 20
     assert_eq!(stages, [(20, (2 * EACH + 80) / 24), (6, 120 / 24)]);
+}
+
+#[test]
+fn labels_stay_with_their_images_behind_a_broken_one() {
+    let whole = dataset();
+    let weights = network(&whole);
+    let folder = tempfile::tempdir().unwrap();
+    for (part, split) in [("train", &whole.train), ("test", &whole.test)] {
+        for row in 0..split.len() {
+            let class = folder.path().join(part).join(format!("spot {}", split.labels()[row]));
+            std::fs::create_dir_all(&class).unwrap();
+            let pixels = split.read(&[row], fit(), Broken::Fail).unwrap().pixels;
+            let picture = image::GrayImage::from_raw(8, 8, pixels).unwrap();
+            let file = class.join(format!("{row:03}.png"));
+            picture.save(&file).unwrap();
+            if row == 0 {
+                let bytes = std::fs::read(&file).unwrap();
+                std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+            }
+        }
+    }
+    let options = OpenOptions { broken: Broken::Skip, ..OpenOptions::default() };
+    let data = Dataset::open(folder.path(), &options).unwrap();
+    let order: Vec<usize> = (0..CLASSES).collect();
+    let device = "cpu".parse().unwrap();
+    let phases = vec![0..4, 4..6];
+    let school =
+        School::new(&data, &order, phases, &weights, recipe(), fit(), Broken::Skip, device)
+            .unwrap();
+    for baseline in [Baseline::Muc, Baseline::IcarlNme] {
+        let taught = school.teach(&[baseline], &mut |_| true).unwrap().unwrap();
+        let (points, labels) = (&taught[0].points, &taught[0].labels);
+        assert_eq!((points.rows(), labels.len()), (whole.test.len() - 1, whole.test.len() - 1));
+        let accuracy = taught[0].outcomes[0].accuracy;
+        assert!(accuracy > 80.0, "{baseline}: {accuracy}");
+    }
 }
 
 #[test]
