@@ -134,12 +134,9 @@ impl<'a> Baselines<'a> {
             ledger.push(self.record(reading, &taught, at))?;
         }
         match &self.arguments.out {
-            Some(folder) if self.arguments.baselines.pictures => self.pictures(
-                folder,
-                readings,
-                &taught,
-                taught.first().map_or(&[], |phase| &phase.labels),
-            ),
+            Some(folder) if self.arguments.baselines.pictures => {
+                self.pictures(folder, readings, &taught)
+            }
             _ => Ok(()),
         }
     }
@@ -166,12 +163,11 @@ impl<'a> Baselines<'a> {
         folder: &Path,
         readings: &[Baseline],
         taught: &[TaughtPhase],
-        labels: &[u32],
     ) -> Result<(), Failure> {
         let dataset = self.trained.dataset;
         let data_set = self.arguments.data_set.clone().unwrap_or_else(|| dataset.name.clone());
         if taught.iter().any(|phase| phase.points.cols() != 2) {
-            return self.embeddings(folder, readings, taught, labels, &data_set);
+            return self.embeddings(folder, readings, taught, &data_set);
         }
         for (at, reading) in readings.iter().enumerate() {
             if taught.iter().any(|phase| phase.sites.is_none()) {
@@ -183,7 +179,7 @@ impl<'a> Baselines<'a> {
                 data_set: data_set.clone(),
                 method: reading.to_string(),
                 classes: self.classes.clone(),
-                phases: taught.iter().map(|phase| scene_phase(phase, labels, at)).collect(),
+                phases: taught.iter().map(|phase| scene_phase(phase, at)).collect(),
             };
             let name = format!("{}.scene.json", stem(*reading));
             output::write_whole(&folder.join(name), &(serde_json::to_string(&scene)? + "\n"))?;
@@ -197,12 +193,12 @@ impl<'a> Baselines<'a> {
         folder: &Path,
         readings: &[Baseline],
         taught: &[TaughtPhase],
-        labels: &[u32],
         data_set: &str,
     ) -> Result<(), Failure> {
-        let rows: Vec<usize> = evenly(labels.len(), SAMPLES).collect();
-        let Some(perplexity) = perplexity(rows.len()) else { return Ok(()) };
         for (index, phase) in taught.iter().enumerate() {
+            let labels = &phase.labels;
+            let rows: Vec<usize> = evenly(labels.len(), SAMPLES).collect();
+            let Some(perplexity) = perplexity(rows.len()) else { return Ok(()) };
             let spinner = progress::spinner(&format!("t-SNE of phase {}", index + 1));
             let placed = embed(&phase.points.select(&rows), perplexity, STEPS);
             spinner.finish_and_clear();
@@ -234,8 +230,8 @@ fn stem(reading: Baseline) -> String {
 }
 
 /// One phase in the plane: centres and samples of the classes known.
-fn scene_phase(phase: &TaughtPhase, labels: &[u32], reading: usize) -> ScenePhase {
-    let outcome = &phase.outcomes[reading];
+fn scene_phase(phase: &TaughtPhase, reading: usize) -> ScenePhase {
+    let (outcome, labels) = (&phase.outcomes[reading], &phase.labels);
     let sites = phase.sites.iter().flatten().enumerate().map(|(class, (centre, weight))| Site {
         at: [centre[0], centre[1]],
         weight: *weight,

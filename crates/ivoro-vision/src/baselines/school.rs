@@ -339,7 +339,7 @@ fn power_site(row: &[f32], bias: f32, factor: f32) -> (Vec<f32>, f32) {
     (centre, factor * bias + square)
 }
 
-fn mean_length<'r>(rows: impl Iterator<Item = &'r [f32]>) -> f32 {
+pub(super) fn mean_length<'r>(rows: impl Iterator<Item = &'r [f32]>) -> f32 {
     let lengths = rows.map(|row| row.iter().map(|value| value * value).sum::<f32>().sqrt());
     let (sum, count) = lengths.fold((0.0, 0.0), |(sum, count), length| (sum + length, count + 1.0));
     f32::max(sum / f32::max(count, 1.0), f32::MIN_POSITIVE)

@@ -12,6 +12,7 @@ use super::exemplars::Memory;
 use super::head::Head;
 use super::losses::{cross_entropy, direction, normalised, through_normalised};
 use super::method::{Lesson, Loss, Method, Phase};
+use super::school::mean_length;
 use crate::error::Result;
 
 /// Cosines are multiplied by this before the softmax.
@@ -98,9 +99,7 @@ impl Method for Ucir {
         head: &mut Head,
     ) -> Result<()> {
         head.fix(phase.classes.start);
-        let length = |row: &[f32]| row.iter().map(|value| value * value).sum::<f32>().sqrt();
-        let lengths = head.rows().take(phase.classes.start).map(|(row, _)| length(row));
-        let long = lengths.sum::<f32>() / phase.classes.start.max(1) as f32;
+        let long = mean_length(head.rows().take(phase.classes.start).map(|(row, _)| row));
         for (class, points) in phase.classes.clone().zip(room.points_by_class()?) {
             // a class whose images are all broken begins at random
             if points.rows() > 0 {

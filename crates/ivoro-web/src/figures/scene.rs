@@ -166,7 +166,7 @@ fn draw_sites(canvas: &mut Canvas, scene: &Scene, sites: &[Site], view: View) {
     for (site, &at) in upright {
         let number = site.class.to_string();
         let name = scene.classes.get(site.class as usize).unwrap_or(&number);
-        names.put_over(canvas, name, at);
+        names.put(canvas, name, at, true);
     }
 }
 

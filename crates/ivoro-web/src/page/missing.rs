@@ -9,10 +9,27 @@ use super::name;
 use crate::group::{Group, fault};
 use crate::inputs::Inputs;
 
-pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>]) -> Markup {
+/// Files with what of them is left out, and with what is counted once.
+pub(super) struct LeftOut {
+    odd: Vec<(String, String)>,
+    copies: Vec<(String, String)>,
+}
+
+impl LeftOut {
+    pub(super) fn of(inputs: &Inputs, groups: &[Group<'_>]) -> Self {
+        Self { odd: odd(inputs), copies: copies(inputs, groups) }
+    }
+
+    /// All of it for a terminal, a sentence each.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let all = self.odd.iter().chain(&self.copies);
+        all.map(|(file, what)| format!("{file}: {what}")).collect()
+    }
+}
+
+pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut) -> Markup {
     let holes = holes(groups);
-    let odd = odd(inputs);
-    let copies = copies(inputs, groups);
+    let LeftOut { odd, copies } = left_out;
     let nothing = holes.is_empty() && odd.is_empty() && copies.is_empty();
     html! {
         @if inputs.problems.is_empty() && nothing {
@@ -32,19 +49,13 @@ pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>]) -> Markup {
                 } }
             } }
         }
-        @for (title, lines) in [("Records with gaps", &odd), ("Counted once", &copies)] {
+        @for (title, lines) in [("Records with gaps", odd), ("Counted once", copies)] {
             @if !lines.is_empty() {
                 h3 { (title) }
                 ul { @for (file, what) in lines { li { code { (name(file)) } ": " (name(what)) } } }
             }
         }
     }
-}
-
-/// What of the records is left out or counted once, for a terminal.
-pub(super) fn notes(inputs: &Inputs, groups: &[Group<'_>]) -> Vec<String> {
-    let all = odd(inputs).into_iter().chain(copies(inputs, groups));
-    all.map(|(file, what)| format!("{file}: {what}")).collect()
 }
 
 /// For each group the methods that another group of the same data set has.

@@ -37,6 +37,7 @@ pub struct Report {
 /// Builds the report of everything that was read.
 pub fn build(inputs: &Inputs) -> Report {
     let groups = groups(&inputs.records);
+    let left_out = missing::LeftOut::of(inputs, &groups);
     let mut album = Album::default();
     let sections = [
         section("tables", "Tables", tables::tables(&groups)),
@@ -53,12 +54,16 @@ pub fn build(inputs: &Inputs) -> Report {
         section("trust", "Trust and rejection", charts::trust(&mut album, &groups)),
         section("forgetting", "Forgetting and confusion", charts::forgetting(&mut album, &groups)),
         section("cost", "Memory and time", charts::cost(&mut album, &groups)),
-        section("missing", "What is missing", missing::section(inputs, &groups)),
+        section("missing", "What is missing", missing::section(inputs, &groups, &left_out)),
         section("runs", "Runs", runs::section(inputs)),
     ];
     let html = page(inputs, &groups, &sections);
-    let notes = missing::notes(inputs, &groups);
-    Report { html, csv: crate::table::csv(&groups), figures: album.figures, notes }
+    Report {
+        html,
+        csv: crate::table::csv(&groups),
+        figures: album.figures,
+        notes: left_out.notes(),
+    }
 }
 
 struct Section {

@@ -4,7 +4,7 @@ use ivoro::Variant;
 use ivoro::head::Views;
 use maud::{Markup, html};
 
-use super::tables::{apart, signed};
+use super::tables::difference;
 use super::{Album, missing_line, name};
 use crate::figures::bursts::{self, Protocols};
 use crate::group::Group;
@@ -120,8 +120,8 @@ fn table(both: &[Protocols<'_, '_>]) -> Markup {
                 @match one.paper {
                     Some(paper) => {
                         td { (number(paper)) }
-                        td { (signed(apart(one.single, paper))) }
-                        td { (signed(apart(one.burst.2, paper))) }
+                        td { (difference(one.single, paper)) }
+                        td { (difference(one.burst.2, paper)) }
                     }
                     None => { td { "–" } td { "–" } td { "–" } }
                 }

@@ -58,7 +58,7 @@ impl Cell {
                 @if let Some(paper) = self.paper {
                     small {
                         "paper " (format!("{paper:.2}"))
-                        @if let Some((spread, _)) = &self.ours { " (" (signed(apart(spread.mean, paper))) ")" }
+                        @if let Some((spread, _)) = &self.ours { " (" (difference(spread.mean, paper)) ")" }
                     }
                 }
             }
@@ -74,11 +74,8 @@ fn ours(spread: Spread) -> String {
 }
 
 /// The difference of two numbers as they are printed, so that a reader finds the same.
-pub(super) fn apart(ours: f64, paper: f64) -> f64 {
-    (ours * 100.0).round() / 100.0 - paper
-}
-
-pub(super) fn signed(difference: f64) -> String {
+pub(super) fn difference(ours: f64, paper: f64) -> String {
+    let difference = (ours * 100.0).round() / 100.0 - paper;
     let sign = if difference < 0.0 { '−' } else { '+' };
     format!("{sign}{:.2}", difference.abs())
 }

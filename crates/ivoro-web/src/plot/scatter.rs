@@ -88,15 +88,12 @@ impl Chart<'_> {
         });
         for (dot, &at) in dots.iter().zip(&places) {
             if let Some(name) = &dot.name {
-                names.put(&mut canvas, name, at);
+                names.put(&mut canvas, name, at, false);
             }
         }
         canvas.finish(self.name, self.title, bottom)
     }
 }
-
-/// The room that a name takes, which end of it is given, and where that is.
-type Spot = (Place, Anchor, (f64, f64));
 
 /// Names that are put where they meet neither each other nor a point.
 #[derive(Debug)]
@@ -115,25 +112,15 @@ impl Names {
         Self { points: taken.len(), taken, inside: Place { left, top, right, bottom } }
     }
 
-    /// Writes a name beside its point, if there is room.
-    pub(crate) fn put(&mut self, canvas: &mut Canvas, name: &str, at: (f64, f64)) {
+    /// Writes a name beside its point, if there is room; `over` another point where that is all.
+    pub(crate) fn put(&mut self, canvas: &mut Canvas, name: &str, at: (f64, f64), over: bool) {
         let name = fitted(name, SIZE - 1.0, 140.0);
-        let found = free(&name, at, &self.taken, self.inside);
-        self.write(canvas, &name, found);
-    }
-
-    /// The same, over another point where no other place is left.
-    pub(crate) fn put_over(&mut self, canvas: &mut Canvas, name: &str, at: (f64, f64)) {
-        let name = fitted(name, SIZE - 1.0, 140.0);
-        let found = free(&name, at, &self.taken, self.inside)
-            .or_else(|| free(&name, at, &self.taken[self.points..], self.inside));
-        self.write(canvas, &name, found);
-    }
-
-    fn write(&mut self, canvas: &mut Canvas, name: &str, found: Option<Spot>) {
+        let first = free(&name, at, &self.taken, self.inside);
+        let names = &self.taken[self.points..];
+        let found = first.or_else(|| free(&name, at, names, self.inside).filter(|_| over));
         if let Some((place, anchor, from)) = found {
             self.taken.push(place);
-            canvas.plate(from, anchor, name, SIZE - 1.0);
+            canvas.plate(from, anchor, &name, SIZE - 1.0);
         }
     }
 }
@@ -198,7 +185,12 @@ pub(crate) fn legend(
 }
 
 /// The first place around a point where its name meets nothing.
-fn free(name: &str, (x, y): (f64, f64), taken: &[Place], inside: Place) -> Option<Spot> {
+fn free(
+    name: &str,
+    (x, y): (f64, f64),
+    taken: &[Place],
+    inside: Place,
+) -> Option<(Place, Anchor, (f64, f64))> {
     let (long, high) = (text::width(name, SIZE - 1.0), SIZE - 1.0);
     let ways = [
         (Anchor::Start, x + 7.0, y + 4.0),
