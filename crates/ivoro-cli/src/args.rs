@@ -3,7 +3,8 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ivoro::Variant;
 use ivoro::input::ReadOptions;
 
@@ -30,6 +31,30 @@ pub(crate) struct Arguments {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// What the user wrote; help and errors end the program.
+    pub(crate) fn of_user() -> Self {
+        let matches = Self::command().get_matches();
+        let mut arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        if let (Command::Run(run), Some(("run", given))) =
+            (&mut arguments.command, matches.subcommand())
+        {
+            run.for_images = given_for_images(given);
+        }
+        arguments
+    }
+}
+
+/// The flags among those given that only a data set of images has a use for.
+fn given_for_images(given: &ArgMatches) -> Vec<String> {
+    let all = PipelineArguments::augment_args(clap::Command::new("images"));
+    let used = |flag: &&clap::Arg| {
+        given.value_source(flag.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
+    let names = all.get_arguments().filter(used).filter_map(clap::Arg::get_long);
+    names.map(|name| format!("--{name}")).collect()
 }
 
 #[derive(Debug, Subcommand)]
@@ -219,6 +244,10 @@ pub(crate) struct RunArguments {
 
     #[command(flatten)]
     pub(crate) pipeline: PipelineArguments,
+
+    /// The flags among those that the user gave.
+    #[arg(skip)]
+    pub(crate) for_images: Vec<String>,
 
     #[command(flatten)]
     pub(crate) input: InputArguments,

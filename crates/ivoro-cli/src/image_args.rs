@@ -315,19 +315,19 @@ pub(crate) struct BackboneArguments {
 
     /// Where to compute: cpu, cuda or cuda:N. On a GPU, cuda:full computes in 32 bits, and cuda:fast
     /// searches for the fastest kernels: then last digits may differ from run to run.
-    #[arg(long, default_value = "cpu")]
+    #[arg(long, default_value = "cpu", requires = "backbone")]
     pub(crate) device: Device,
 
     /// Images computed at once (default: 64, on a GPU 4096).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "backbone")]
     pub(crate) batch: Option<usize>,
 
     /// ONNX: values that are features, the last layer first (default: the outputs of the graph).
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "backbone")]
     pub(crate) onnx_outputs: Vec<String>,
 
     /// ONNX: mean of each channel of pixels from 0 to 1 (default: ImageNet's).
-    #[arg(long, value_name = "R,G,B", value_delimiter = ',', requires = "onnx_deviation")]
+    #[arg(long, value_name = "R,G,B", value_delimiter = ',', requires_all = ["onnx_deviation", "backbone"])]
     pub(crate) onnx_mean: Vec<f32>,
 
     /// ONNX: deviation of each channel.

@@ -15,10 +15,8 @@ mod table;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let arguments = args::Arguments::parse();
+    let arguments = args::Arguments::of_user();
     if let Some(threads) = arguments.threads {
         // the only error is a second call
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();

@@ -46,6 +46,7 @@ impl Source {
     /// Opens what the arguments name.
     pub(super) fn open(arguments: &RunArguments) -> Result<Self, Failure> {
         let Some(path) = &arguments.features else {
+            of_no_use(arguments, EMBEDDED_NAME)?;
             let file = input::read_bytes(EMBEDDED_NAME, EMBEDDED, &options(arguments))?;
             let found = found(arguments, file, EMBEDDED_NAME.to_owned())?;
             return Ok(Self::Features(Box::new(found)));
@@ -54,6 +55,7 @@ impl Source {
         let images = images(arguments, path)?;
         let Some(dataset) = images else {
             spinner.finish_and_clear();
+            of_no_use(arguments, &path.display().to_string())?;
             return Ok(Self::Features(Box::new(read(arguments, path)?)));
         };
         let identity = dataset.identity()?;
@@ -144,6 +146,17 @@ impl Source {
         let fit = arguments.pipeline.images.fit(&dataset.train, Some(weights.image()))?;
         let fingerprint = fingerprint(&fs_err::read(&path)?);
         Ok(Trained { dataset, identity, weights, fingerprint, fit })
+    }
+}
+
+/// Refuses flags for images where features are given: nothing would come of them.
+fn of_no_use(arguments: &RunArguments, name: &str) -> Result<(), Failure> {
+    match &arguments.for_images[..] {
+        [] => Ok(()),
+        flags => Err(Failure::Usage(format!(
+            "{name} holds features: {} is for a data set of images",
+            flags.join(", ")
+        ))),
     }
 }
 

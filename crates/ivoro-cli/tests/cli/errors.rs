@@ -131,3 +131,14 @@ fn a_rejection_without_a_threshold() {
     place.ivoro("learn m.ivoro few.features --variant iVoro").good();
     insta::assert_snapshot!(refused(&place, "predict m.ivoro data.features --reject"), @"error: rejection needs a threshold, and the base phase was too small to fit one (two classes with five samples each)");
 }
+
+#[test]
+fn a_flag_for_images_beside_features() {
+    let place = Place::new();
+    let text = refused(&place, "run data.features --variants iVoro --views upright --epochs 3");
+    assert!(text.contains("data.features holds features: --views, --epochs is for"), "{text}");
+    let text = refused(&place, "run --variants iVoro --skip-broken");
+    assert!(text.contains("--skip-broken is for a data set of images"), "{text}");
+    let text = place.ivoro("learn model.ivoro data.features --device cpu").bad(2);
+    assert!(text.contains("--backbone"), "{text}");
+}
