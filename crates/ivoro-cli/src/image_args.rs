@@ -52,8 +52,8 @@ impl FitArguments {
 
     /// The shape that images are brought to: the size given, else the one that the network was
     /// made for, else that of the first image, which all others must then have too.
-    pub(crate) fn fit(&self, own: Shape, network: Option<Shape>) -> Fit {
-        let channels = network.map_or(own.channels, |shape| shape.channels);
+    pub(crate) fn fit(&self, own: Shape, network: Option<Fit>) -> Fit {
+        let channels = network.map_or(own.channels, |fit| fit.shape.channels);
         match (self.size, network) {
             (Some(size), _) => Fit {
                 shape: Shape { height: size, width: size, channels },
@@ -62,7 +62,7 @@ impl FitArguments {
                     FitChoice::Centre => How::ResizeThenCentreCrop { resize: size * 8 / 7 },
                 },
             },
-            (None, Some(shape)) if shape.height > 0 => Fit { shape, how: How::Resize },
+            (None, Some(fit)) if fit.shape.height > 0 => fit,
             (None, None) => Fit { shape: own, how: How::Exact },
             (None, Some(_)) => Fit { shape: Shape { channels, ..own }, how: How::Resize },
         }
@@ -88,7 +88,7 @@ impl ImageArguments {
     }
 
     /// The shape that the images of a split are brought to.
-    pub(crate) fn fit(&self, split: &Split, network: Option<Shape>) -> Result<Fit, Failure> {
+    pub(crate) fn fit(&self, split: &Split, network: Option<Fit>) -> Result<Fit, Failure> {
         let own = match split.shape() {
             Some(shape) => shape,
             None if split.is_empty() => {

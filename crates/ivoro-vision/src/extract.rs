@@ -6,7 +6,7 @@ use std::path::Path;
 use ivoro::input::{FeatureWriter, Outline};
 use ivoro::{Matrix, View};
 
-use crate::dataset::{Broken, Dataset, Fit, Images, Shape, Split};
+use crate::dataset::{Broken, Dataset, Fit, Images, Shape};
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
 use crate::view::turned;
@@ -91,9 +91,13 @@ pub fn extract(
     let parts = [("train", &dataset.train), ("test", &dataset.test)];
     let mut readable = Vec::new();
     for (name, split) in parts.into_iter().filter(|(_, split)| !split.is_empty()) {
-        readable.push((name, split, readable_rows(split, settings, &mut broken)?));
+        let all = (0..split.len()).collect();
+        let rows = split.readable(all, settings.fit, settings.broken, &mut broken)?;
+        readable.push((name, split, rows));
     }
     let names = backbone.layers();
+    let mut metadata = settings.metadata.clone();
+    metadata.insert("fit".to_owned(), settings.fit.to_string());
     let outline = Outline {
         parts: readable
             .iter()
@@ -106,7 +110,7 @@ pub fn extract(
         views: settings.views.clone(),
         classes: dataset.classes.clone(),
         half_precision: settings.half_precision,
-        metadata: settings.metadata.clone(),
+        metadata,
     };
     let mut writer = FeatureWriter::open(path, outline)?;
     let resumed = writer.done();
@@ -125,26 +129,6 @@ pub fn extract(
     let computed = writer.done() - resumed;
     writer.finish()?;
     Ok(Some(Extracted { computed, resumed, broken }))
-}
-
-/// The rows of a part that can be read. Only where broken images are to be skipped must all be
-/// looked at before: the file's size has to be known when it is begun.
-fn readable_rows(
-    split: &Split,
-    settings: &Extraction,
-    broken: &mut Vec<String>,
-) -> Result<Vec<usize>> {
-    let all: Vec<usize> = (0..split.len()).collect();
-    if settings.broken == Broken::Fail || split.pixels().is_some() {
-        return Ok(all);
-    }
-    let mut rows = Vec::with_capacity(all.len());
-    for part in all.chunks(settings.batch.max(1)) {
-        let images = split.read(part, settings.fit, Broken::Skip)?;
-        broken.extend(images.broken.into_iter().map(|(_, reason)| reason));
-        rows.extend(images.rows);
-    }
-    Ok(rows)
 }
 
 fn check_shape(backbone: &dyn Backbone, found: Shape) -> Result<()> {

@@ -301,7 +301,7 @@ fn what_can_not_be_trained_is_refused() {
     };
     let state = || Golden::of(case).state();
     let oblong = Shape { width: 7, ..case.shape };
-    assert!(new(oblong, &case.architecture, state()).contains("needs square images"));
+    assert!(new(oblong, &case.architecture, state()).contains("must be equal"));
     let odd = Architecture { outputs: 11, ..case.architecture.clone() };
     assert!(new(case.shape, &odd, state()).contains("outputs = 11"));
     let empty = Architecture { widths: Vec::new(), ..case.architecture.clone() };

@@ -103,6 +103,11 @@ fn a_training_that_was_stopped_ends_where_one_in_one_go_ends() {
     let halved = train(&dataset, plan(4), &path, 9);
     assert_eq!(whole.learned, halved.learned);
     assert_eq!(whole.measured, halved.measured);
+    // The same training goes on after a stop without what the lost epoch had learned.
+    let mut training = Training::begin(&dataset, plan(4), &folder.path().join("again")).unwrap();
+    assert_eq!(training.next_epoch(|step, _| step < 2).unwrap(), None);
+    while training.next_epoch(|_, _| true).unwrap().is_some() {}
+    assert_eq!(whole.learned, training.weights().unwrap().learned);
 }
 
 #[test]
@@ -133,6 +138,10 @@ fn the_checkpoint_of_another_training_is_not_written_over() {
     other.recipe.seed = 1;
     let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it went on") };
     assert!(error.to_string().contains("recipe"), "{error}");
+    let mut other = plan(4);
+    other.fit.how = How::Resize;
+    let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it went on") };
+    assert!(error.to_string().contains("--fit"), "{error}");
     let mut other = plan(4);
     other.base = vec![0, 1];
     let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it went on") };
@@ -170,6 +179,13 @@ fn an_extraction_that_was_stopped_gives_the_same_file() {
     let done = done.unwrap();
     assert!(done.resumed >= 48 && done.resumed + done.computed == 72, "{done:?}");
     assert_eq!(std::fs::read(&whole).unwrap(), std::fs::read(&halved).unwrap());
+    // Images brought to their shape in another way are not mixed with those that are there.
+    let other = folder.path().join("c.features");
+    extract(&dataset, &mut *backbone, &extraction(), &other, |done, _| done < 50).unwrap();
+    let mut stretched = extraction();
+    stretched.fit.how = How::Resize;
+    let result = extract(&dataset, &mut *backbone, &stretched, &other, |_, _| true);
+    assert!(!matches!(result, Ok(Some(ref done)) if done.resumed > 0), "{result:?}");
     let (found, _) = read(&whole, &ReadOptions::default()).unwrap().into_split(0.2, 0).unwrap();
     assert_eq!(found.train.classes()[2], "diagonal");
     assert_eq!(found.test.len(), 24);

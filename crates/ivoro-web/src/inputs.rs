@@ -14,6 +14,9 @@ const MOST_BYTES: u64 = 1 << 30;
 /// Why a file is not in a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
+    /// The file can't be read.
+    #[error("{0}")]
+    Io(std::io::Error),
     /// The compressed file is damaged.
     #[error("not a complete gzip file: {0}")]
     Gzip(std::io::Error),
@@ -105,6 +108,11 @@ impl Inputs {
         if let Err(error) = self.try_add(kind, file, bytes) {
             self.problems.push(Problem { file: file.to_owned(), error });
         }
+    }
+
+    /// Tells of a file that could not even be opened.
+    pub fn unread(&mut self, file: &str, error: std::io::Error) {
+        self.problems.push(Problem { file: file.to_owned(), error: ReadError::Io(error) });
     }
 
     fn try_add(&mut self, kind: FileKind, file: &str, bytes: &[u8]) -> Result<(), ReadError> {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anstream::eprintln;
-use ivoro_vision::dataset::{Dataset, Shape};
+use ivoro_vision::dataset::{Dataset, Fit, How, Shape};
 use ivoro_vision::engine::onnx::{OnnxNetwork, OnnxOptions};
 use ivoro_vision::engine::{Backbone, Normalisation};
 use ivoro_vision::extract::{Extracted, Extraction, extract};
@@ -16,8 +16,8 @@ use crate::{output, progress};
 pub(crate) struct Loaded {
     pub(crate) backbone: Box<dyn Backbone>,
     pub(crate) fingerprint: String,
-    /// The shape of images it was made for; height and width are 0 where any will do.
-    pub(crate) shape: Shape,
+    /// What images are brought to for it; height and width are 0 where any will do.
+    pub(crate) fit: Fit,
 }
 
 /// Opens the network that the arguments name.
@@ -34,7 +34,7 @@ pub(crate) fn load(arguments: &BackboneArguments, size: Option<usize>) -> Result
     Ok(Loaded {
         backbone: arguments.device.backbone(&weights)?,
         fingerprint: fingerprint(&bytes),
-        shape: weights.image(),
+        fit: weights.fit(),
     })
 }
 
@@ -56,8 +56,8 @@ fn load_onnx(
     };
     let network = OnnxNetwork::open(path, &options)?;
     let any = Shape { height: 0, width: 0, channels: 3 };
-    let shape = network.shape().unwrap_or(any);
-    Ok(Loaded { backbone: Box::new(network), fingerprint, shape })
+    let fit = Fit { shape: network.shape().unwrap_or(any), how: How::Resize };
+    Ok(Loaded { backbone: Box::new(network), fingerprint, fit })
 }
 
 /// Writes the features of a data set.
@@ -65,8 +65,8 @@ pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failu
     let dataset = arguments.images.open(&arguments.dataset)?;
     eprintln!("{}: {}", dataset.name, dataset.layout);
     let mut loaded = load(&arguments.backbone, arguments.images.fitting.size)?;
-    let fit = arguments.images.fit(&dataset.train, Some(loaded.shape))?;
-    let settings = Extraction {
+    let fit = arguments.images.fit(&dataset.train, Some(loaded.fit))?;
+    let mut settings = Extraction {
         views: views(&arguments.views),
         layers: arguments.layers.clone(),
         half_precision: arguments.precision == PrecisionChoice::F16,
@@ -80,6 +80,12 @@ pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failu
             ("device".to_owned(), arguments.backbone.device.to_string()),
         ]),
     };
+    // what is not in the file's hash: a stopped extraction goes on only where all is the same
+    let BackboneArguments { onnx_mean, onnx_deviation, .. } = &arguments.backbone;
+    if !onnx_mean.is_empty() {
+        let text = format!("mean {onnx_mean:?}, deviation {onnx_deviation:?}");
+        settings.metadata.insert("normalisation".to_owned(), text);
+    }
     progress::catch_interrupts();
     let done = extract_to(&dataset, &mut *loaded.backbone, &settings, &arguments.out)?;
     for sentence in &done.broken {

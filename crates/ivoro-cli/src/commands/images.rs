@@ -74,7 +74,7 @@ impl<'a> Looker<'a> {
             Some(shape) => shape,
             None => dataset.train.measure(rows[0])?,
         };
-        let fit = self.arguments.fitting.fit(own, Some(self.loaded.shape));
+        let fit = self.arguments.fitting.fit(own, Some(self.loaded.fit));
         let bar = progress::bar(rows.len());
         bar.set_message("images");
         let mut blocks: Vec<Matrix> = Vec::new();
@@ -121,15 +121,15 @@ impl<'a> Looker<'a> {
     }
 
     fn query_fit(&self, paths: &[PathBuf]) -> Result<Fit, Failure> {
-        let network = self.loaded.shape;
-        if self.arguments.fitting.size.is_none() && network.height == 0 {
+        let network = self.loaded.fit;
+        if self.arguments.fitting.size.is_none() && network.shape.height == 0 {
             let text = format!(
                 "{}: the network does not say which size of images it takes; name it with --size",
                 paths.first().map_or(String::new(), |path| path.display().to_string())
             );
             return Err(Failure::Usage(text));
         }
-        Ok(self.arguments.fitting.fit(network, Some(network)))
+        Ok(self.arguments.fitting.fit(network.shape, Some(network)))
     }
 }
 

@@ -25,14 +25,18 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
     let folder = if runs.is_file() { runs.parent().unwrap_or(runs) } else { runs };
     for path in records(runs)? {
         let name = path.strip_prefix(folder).unwrap_or(&path);
-        inputs.add(&name.to_string_lossy(), &fs_err::read(&path)?);
+        match std::fs::read(&path) {
+            Ok(bytes) => inputs.add(&name.to_string_lossy(), &bytes),
+            Err(error) => inputs.unread(&name.to_string_lossy(), error),
+        }
     }
     spinner.set_message("drawing");
     let report = ivoro_web::build(&inputs);
     write(&arguments.out, &report)?;
     spinner.finish_and_clear();
     for problem in &inputs.problems {
-        anstream::eprintln!("note: {}: {}; left out", problem.file, problem.error);
+        let sentence = format!("{}: {}; left out", problem.file, problem.error);
+        anstream::eprintln!("note: {}", visible(&sentence));
     }
     for note in report.notes.iter().take(MOST_NOTES) {
         anstream::eprintln!("note: {}", visible(note));

@@ -99,7 +99,12 @@ impl Job<'_> {
             Some(Baselines::new(arguments, trained, protocol, order)?)
         };
         let mut record = match (&heads, &trained) {
-            (Some(heads), _) => heads.outline(arguments, order),
+            (Some(heads), None) => heads.outline(arguments, order),
+            (Some(heads), Some(trained)) => {
+                let mut both = heads.outline(arguments, order);
+                both.options["baselines"] = trained.outline().options;
+                both
+            }
             (None, Some(trained)) => trained.outline(),
             (None, None) => RunRecord::default(),
         };

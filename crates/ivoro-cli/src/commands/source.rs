@@ -143,7 +143,7 @@ impl Source {
         let pipeline = Pipeline::new(&arguments.pipeline, dataset, identity)?;
         let path = pipeline.network(base(dataset.classes.len(), protocol, order)?)?;
         let weights = Weights::read(&path)?;
-        let fit = arguments.pipeline.images.fit(&dataset.train, Some(weights.image()))?;
+        let fit = arguments.pipeline.images.fit(&dataset.train, Some(weights.fit()))?;
         let fingerprint = fingerprint(&fs_err::read(&path)?);
         Ok(Trained { dataset, identity, weights, fingerprint, fit })
     }
@@ -282,7 +282,7 @@ impl<'a> Pipeline<'a> {
             onnx_deviation: Vec::new(),
         };
         let mut loaded = extract::load(&backbone, self.arguments.images.fitting.size)?;
-        let fit = self.arguments.images.fit(&self.dataset.train, Some(loaded.shape))?;
+        let fit = self.arguments.images.fit(&self.dataset.train, Some(loaded.fit))?;
         // The last layer and the block before it, as far as the network has them.
         let layers: Vec<String> =
             loaded.backbone.layers().iter().take(2).map(|(name, _)| name.clone()).collect();

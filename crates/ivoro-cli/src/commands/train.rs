@@ -52,6 +52,7 @@ pub(crate) fn train_to(
     let (checkpoint, log) = (beside(out, "checkpoint"), beside(out, "log.jsonl"));
     let (epochs, device) = (plan.recipe.epochs, plan.device.clone());
     let mut training = Training::begin(dataset, plan, &checkpoint)?;
+    training.left_out().iter().for_each(|sentence| eprintln!("left out: {sentence}"));
     announce(&training, &device, epochs);
     let bar = progress::bar(epochs * 1000);
     bar.set_position(training.epochs().len() as u64 * 1000);

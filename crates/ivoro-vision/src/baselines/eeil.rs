@@ -1,5 +1,6 @@
 //! End-to-end incremental learning: cross-entropy over all classes with kept images, old outputs
-//! distilled, then a while of training on as many images of every class.
+//! distilled, then a while of training on as many images of every class, all outputs distilled from
+//! the network as it was before that.
 
 use ivoro::Matrix;
 

@@ -22,13 +22,11 @@ pub(super) struct Ewc {
     network: Option<Anchor>,
     /// The same of the head.
     head: Anchor,
-    /// Phases that the importance is the mean of.
-    phases: usize,
 }
 
 impl Default for Ewc {
     fn default() -> Self {
-        Self { strength: STRENGTH, network: None, head: Anchor::default(), phases: 0 }
+        Self { strength: STRENGTH, network: None, head: Anchor::default() }
     }
 }
 
@@ -50,15 +48,20 @@ impl Method for Ewc {
         room.student.hold(&Anchor { at: anchor.at.clone(), importance })
     }
 
-    fn finish(&mut self, _: &Phase, room: &mut Classroom<'_, '_>, head: &mut Head) -> Result<()> {
+    fn finish(
+        &mut self,
+        phase: &Phase,
+        room: &mut Classroom<'_, '_>,
+        head: &mut Head,
+    ) -> Result<()> {
         let (network, own) = importance(room, head)?;
-        let share = 1.0 / (self.phases + 1) as f32;
+        // every class counts alike, so that many phases do not water the base phase down
+        let share = phase.classes.len() as f32 / phase.classes.end.max(1) as f32;
         let old = self.network.take().map(|anchor| anchor.importance).unwrap_or_default();
         let importance = mix(&old, network, share);
         self.network = Some(Anchor { at: room.weights.learned.clone(), importance });
         let importance = mix(&self.head.importance, own, share);
         self.head = Anchor { at: head.values().to_vec(), importance };
-        self.phases += 1;
         Ok(())
     }
 
@@ -98,7 +101,7 @@ fn add_squares(sums: &mut Vec<f32>, gradient: &[f32]) {
     sums.iter_mut().zip(gradient).for_each(|(sum, value)| *sum += value * value);
 }
 
-/// The mean over phases, the new one having this share; weights that are new have no old part.
+/// The mean over classes, those of the new phase having this share; weights that are new have no old part.
 fn mix(old: &[f32], new: Vec<f32>, share: f32) -> Vec<f32> {
     let earlier = old.iter().copied().map(Some).chain(std::iter::repeat(None));
     let both = new.into_iter().zip(earlier);
@@ -110,6 +113,12 @@ mod tests {
     use super::super::tests::{dataset, network, school_of};
     use super::*;
     use crate::baselines::Baseline;
+
+    #[test]
+    fn the_importance_of_a_phase_counts_by_its_classes() {
+        // two classes behind six: a quarter is new
+        assert_eq!(mix(&[4.0, 0.0], vec![0.0, 4.0, 5.0], 0.25), [3.0, 1.0, 5.0]);
+    }
 
     #[test]
     fn what_matters_is_measured_and_held() {

@@ -47,6 +47,11 @@ impl Head {
         head
     }
 
+    /// A head of the same kind, without outputs.
+    pub(super) fn without_outputs(&self) -> Self {
+        Self { scale: self.scale, ..Self::new(self.dims) }
+    }
+
     /// The number of outputs.
     pub(super) fn len(&self) -> usize {
         self.state.learned.len() / (self.dims + 1)

@@ -47,7 +47,11 @@ impl Method for Icarl {
         let mut distances = Matrix::zeros(points.rows(), self.means.len());
         for row in 0..points.rows() {
             for (to, mean) in distances.row_mut(row).iter_mut().zip(&self.means) {
-                *to = unit.row(row).iter().zip(mean).map(|(a, b)| (a - b).powi(2)).sum();
+                // a class whose images are all broken is no one's nearest
+                *to = match mean.len() {
+                    0 => f32::MAX,
+                    _ => unit.row(row).iter().zip(mean).map(|(a, b)| (a - b).powi(2)).sum(),
+                };
             }
         }
         distances
@@ -59,5 +63,18 @@ impl Method for Icarl {
 
     fn bytes(&self) -> usize {
         4 * self.means.iter().map(Vec::len).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_without_images_is_no_ones_nearest() {
+        let icarl = Icarl { means: vec![Vec::new(), vec![1.0, 0.0]], ..Icarl::default() };
+        let points = Matrix::new(1, 2, vec![-3.0, 0.0]).unwrap();
+        let distances = icarl.distances(Baseline::IcarlNme, &points, &Head::new(2));
+        assert_eq!(distances.row(0), [f32::MAX, 4.0]);
     }
 }

@@ -150,7 +150,7 @@ pub(super) fn through_normalised(unit: &Matrix, lengths: &[f32], gradient: &Matr
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     fn some(rows: usize, columns: usize, seed: u64) -> Matrix {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     /// The gradient that `loss` adds is the one that small changes show.
-    fn check(start: &Matrix, loss: impl Fn(&Matrix, &mut Matrix) -> f64) {
+    pub(in super::super) fn check(start: &Matrix, loss: impl Fn(&Matrix, &mut Matrix) -> f64) {
         let mut gradient = Matrix::zeros(start.rows(), start.cols());
         loss(start, &mut gradient);
         let mut unused = Matrix::zeros(start.rows(), start.cols());

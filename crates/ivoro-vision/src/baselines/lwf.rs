@@ -32,13 +32,23 @@ pub(super) fn learn_without_forgetting(
     head: &mut Head,
     old_head: Option<&Head>,
 ) -> Loss {
-    let (old, all) = (0..lesson.old, lesson.old..head.len());
+    let all = lesson.old..head.len();
     on_outputs(points, head, |outputs, gradient| {
         let mut value = cross_entropy(outputs, lesson.labels, &all, 1.0, 1.0, gradient);
-        if let (Some(before), Some(old_head)) = (lesson.before, old_head) {
-            let wanted = old_head.outputs(&before.points);
-            value += distil(outputs, &wanted, &old, TEMPERATURE, WEIGHT, gradient);
-        }
+        value += keep_old(lesson, outputs, old_head, 1.0, gradient);
         value
     })
+}
+
+/// What holds the old outputs of a head where those of the one before were.
+pub(super) fn keep_old(
+    lesson: &Lesson<'_>,
+    outputs: &Matrix,
+    old_head: Option<&Head>,
+    share: f64,
+    gradient: &mut Matrix,
+) -> f64 {
+    let (Some(before), Some(old_head)) = (lesson.before, old_head) else { return 0.0 };
+    let wanted = old_head.outputs(&before.points);
+    distil(outputs, &wanted, &(0..lesson.old), TEMPERATURE, share * WEIGHT, gradient)
 }

@@ -50,14 +50,15 @@ impl Method for Pass {
     }
 
     fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
-        let mut squares = 0.0;
+        let (mut squares, mut seen) = (0.0, 0);
         for points in room.points_by_class()? {
             let (mean, square) = mean_and_square(&points);
             squares += square;
+            seen += usize::from(points.rows() > 0);
             self.means.push(mean);
         }
         if phase.index == 0 {
-            self.radius = (squares / phase.classes.len().max(1) as f64).sqrt() as f32;
+            self.radius = (squares / f64::from(seen.max(1) as u32)).sqrt() as f32;
         }
         Ok(())
     }
@@ -70,11 +71,14 @@ impl Method for Pass {
 impl Pass {
     /// Means of old classes drawn at random, with noise, and their unturned outputs.
     fn noisy_means(&self, count: usize, lesson: &Lesson<'_>) -> (Matrix, Vec<usize>) {
-        let old = (lesson.old / SISTERS).min(self.means.len());
-        let dims = self.means.first().map_or(0, Vec::len);
+        // a class whose images are all broken has no mean
+        let old: Vec<usize> =
+            (0..lesson.old / SISTERS).filter(|&class| !self.means[class].is_empty()).collect();
+        let count = if old.is_empty() { 0 } else { count };
+        let dims = old.first().map_or(0, |&class| self.means[class].len());
         // the recipe's seed is another one in every phase
         let seed = mix(mix(0x7061_7373, lesson.recipe.seed), lesson.step);
-        let class = |at: usize| (unit(seed, at as u64) * old as f64) as usize;
+        let class = |at: usize| old[(unit(seed, at as u64) * old.len() as f64) as usize];
         // Behind the draws of classes.
         let draws = count.div_ceil(2) as u64;
         let mut noise = normals(seed, draws);
@@ -123,6 +127,17 @@ mod tests {
         }
         let spread = (square / 200.0).sqrt();
         assert!((spread - 0.5).abs() < 0.02, "{spread}");
+    }
+
+    #[test]
+    fn a_class_without_images_is_not_drawn() {
+        let pass = Pass { means: vec![Vec::new(), vec![-5.0; 4]], radius: 0.5 };
+        let recipe = Recipe::default();
+        let lesson =
+            Lesson { labels: &[], before: None, old: 8, recipe: &recipe, rate: 0.0, step: 3 };
+        let (points, labels) = pass.noisy_means(20, &lesson);
+        assert_eq!((points.rows(), points.cols()), (20, 4));
+        assert!(labels.iter().all(|&label| label == 4));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::classroom::{Classroom, Seen, look};
 use super::course::Course;
 use super::head::{Head, fit};
 use super::method::{Lesson, Method, Phase};
-use crate::dataset::{Broken, Dataset, Fit};
+use crate::dataset::{Broken, Dataset, Fit, Split};
 use crate::engine::{Backbone, Device, State, Student};
 use crate::error::{Error, Result};
 use crate::network::Weights;
@@ -26,12 +26,18 @@ const FIRST_EPOCHS: usize = 10;
 const ROTATIONS: usize = 4;
 /// Factor of the learning rate where kept images alone are trained on.
 const GENTLER: f32 = 0.1;
+/// Mixed into the seed there.
+const BALANCE: u64 = 0x6261_6c61;
 
 /// What every method is given: images, the order of classes, and a network trained on the base
 /// classes.
 #[derive(Clone, Debug)]
 pub struct School<'a> {
-    dataset_places: Vec<Option<usize>>,
+    /// When the class of each training image arrives; nothing for images that can't be read.
+    train_places: Vec<Option<usize>>,
+    /// The same of test images.
+    test_places: Vec<Option<usize>>,
+    left_out: Vec<String>,
     pub(super) dataset: &'a Dataset,
     phases: Vec<Range<usize>>,
     network: &'a Weights,
@@ -95,7 +101,34 @@ impl<'a> School<'a> {
         if base == 0 || (outputs != base && outputs != ROTATIONS * base) {
             return Err(Error::BaseClasses { expected: base, found: outputs });
         }
-        Ok(Self { dataset_places, dataset, phases, network, recipe, fit, broken, device })
+        let mut left_out = Vec::new();
+        let mut places = |split: &Split| -> Result<Vec<Option<usize>>> {
+            let of_class = |row: usize| dataset_places[split.labels()[row] as usize];
+            let rows = (0..split.len()).filter(|&row| of_class(row).is_some()).collect();
+            let mut places = vec![None; split.len()];
+            for row in split.readable(rows, fit, broken, &mut left_out)? {
+                places[row] = of_class(row);
+            }
+            Ok(places)
+        };
+        let (train_places, test_places) = (places(&dataset.train)?, places(&dataset.test)?);
+        Ok(Self {
+            train_places,
+            test_places,
+            left_out,
+            dataset,
+            phases,
+            network,
+            recipe,
+            fit,
+            broken,
+            device,
+        })
+    }
+
+    /// Why images were left out, a sentence each.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// Trains and tests one method phase by phase. `readings` are the ways to answer that are
@@ -160,8 +193,15 @@ impl<'a> School<'a> {
             return Err(Error::NoRotations { outputs, classes: base });
         }
         let step = outputs / base / method.sisters();
-        let head = Head::of_network(&weights, step, self.recipe.temperature);
+        let head = Head::of_network(&weights, step, self.temperature());
         Ok(Pupil { weights, head })
+    }
+
+    /// The temperature that the network was trained at, as its file says; else the recipe's.
+    pub(super) fn temperature(&self) -> f32 {
+        let own = self.network.metadata.get("recipe");
+        let own = own.and_then(|text| serde_json::from_str::<Recipe>(text).ok());
+        own.map_or(self.recipe.temperature, |recipe| recipe.temperature)
     }
 
     /// The network stays as it is; a head of another loss is brought to it.
@@ -221,8 +261,14 @@ impl<'a> School<'a> {
         self.finish(phase, &recipe, &mut *student, method, pupil)?;
         let Some(share) = method.balanced().filter(|_| phase.index > 0) else { return Ok(true) };
         let epochs = ((recipe.epochs as f64 * share).ceil() as usize).max(1);
-        let gentler = Recipe { epochs, rate: GENTLER * recipe.rate, ..recipe.clone() };
-        course.recipe = &gentler;
+        let seed = mix(recipe.seed, BALANCE);
+        let gentler = Recipe { epochs, rate: GENTLER * recipe.rate, seed, ..recipe.clone() };
+        // all outputs, new ones too, are distilled from the network as the phase has left it
+        let mut student = self.student(&gentler, &pupil.weights)?;
+        let left = pupil.head.clone();
+        let before = Some(self.device.backbone(&pupil.weights)?);
+        let mut course =
+            Course { school: self, phase, recipe: &gentler, before, old_head: &left, step: 0 };
         pupil.head.begin();
         let rows = method.rehearsed().to_vec();
         if !course.go(rows, &mut *student, method, &mut pupil.head, each_step)? {
@@ -317,11 +363,11 @@ impl<'a> School<'a> {
 
     /// When the class of a training image arrives.
     pub(super) fn place(&self, row: usize) -> Option<usize> {
-        self.dataset_places[self.dataset.train.labels()[row] as usize]
+        self.train_places[row]
     }
 
     fn test_place(&self, row: usize) -> Option<usize> {
-        self.dataset_places[self.dataset.test.labels()[row] as usize]
+        self.test_places[row]
     }
 }
 

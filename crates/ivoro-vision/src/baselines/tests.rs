@@ -181,6 +181,26 @@ fn eeil_ends_a_phase_with_as_many_images_of_every_class() {
 }
 
 #[test]
+fn the_head_has_the_temperature_of_the_networks_own_recipe() {
+    let data = dataset();
+    let mut weights = network(&data);
+    let first = |weights: &Weights| {
+        let taught = school(&data, weights).teach(&[Baseline::Pass], &mut |_| true);
+        taught.unwrap().unwrap()[0].outcomes[0].clone()
+    };
+    // the same answers, whatever all outputs are divided by
+    let without = first(&weights).accuracy;
+    let own = Recipe { temperature: 7.0, ..recipe() };
+    weights.metadata.insert("recipe".to_owned(), serde_json::to_string(&own).unwrap());
+    assert!((first(&weights).accuracy - without).abs() < 1e-9);
+    let phases = vec![0..4, 4..6];
+    let ready = school_of(&data, &weights, phases);
+    assert!((ready.temperature() - 7.0).abs() < 1e-6);
+    weights.metadata.clear();
+    assert!((school(&data, &weights).temperature() - recipe().temperature).abs() < 1e-6);
+}
+
+#[test]
 fn labels_stay_with_their_images_behind_a_broken_one() {
     let whole = dataset();
     let weights = network(&whole);
@@ -207,6 +227,8 @@ fn labels_stay_with_their_images_behind_a_broken_one() {
     let school =
         School::new(&data, &order, phases, &weights, recipe(), fit(), Broken::Skip, device)
             .unwrap();
+    // one of the training and one of the test images
+    assert_eq!(school.left_out().len(), 2, "{:?}", school.left_out());
     for baseline in [Baseline::Muc, Baseline::IcarlNme] {
         let taught = school.teach(&[baseline], &mut |_| true).unwrap().unwrap();
         let (points, labels) = (&taught[0].points, &taught[0].labels);

@@ -1,10 +1,11 @@
 //! UCIR: a classifier by cosine, points that keep their direction, and a margin between the kept
 //! images of old classes and the new classes nearest to them. Rows of old classes stay where they
-//! are, those of new ones begin at the mean direction of their images. The authors learn the factor
-//! of the cosines too; here it is fixed.
+//! are, those of new ones begin at the mean direction of their images. What cosines are multiplied
+//! by is learned too.
 
 use ivoro::Matrix;
 use ivoro::linalg::times_transposed;
+use ivoro::vectors::dot;
 
 use super::Baseline;
 use super::classroom::Classroom;
@@ -13,9 +14,11 @@ use super::head::Head;
 use super::losses::{cross_entropy, direction, normalised, through_normalised};
 use super::method::{Lesson, Loss, Method, Phase};
 use super::school::mean_length;
+use crate::engine::{State, cpu};
 use crate::error::Result;
+use crate::train::Recipe;
 
-/// Cosines are multiplied by this before the softmax.
+/// Cosines are multiplied by this before the softmax, to begin with.
 const SCALE: f32 = 16.0;
 /// Weight of the points' direction, times √(old classes / new classes).
 const DIRECTION: f64 = 5.0;
@@ -27,6 +30,33 @@ const RIVALS: usize = 2;
 #[derive(Default)]
 pub(super) struct Ucir {
     memory: Memory,
+    factor: Factor,
+}
+
+/// What cosines are multiplied by: one number, learned as the head is.
+struct Factor(State);
+
+impl Default for Factor {
+    fn default() -> Self {
+        let (first, second) = (vec![0.0], vec![0.0]);
+        Self(State { learned: vec![SCALE], first, second, ..State::default() })
+    }
+}
+
+impl Factor {
+    fn value(&self) -> f32 {
+        self.0.learned[0]
+    }
+
+    /// Forgets the optimiser's memory, as a phase begins.
+    fn begin(&mut self) {
+        self.0 = State { learned: vec![self.value()], ..Self::default().0 };
+    }
+
+    fn change(&mut self, slope: f32, recipe: &Recipe, rate: f32) {
+        self.0.steps += 1;
+        cpu::change(&mut self.0, &[slope], recipe.optimiser, rate, recipe.decay);
+    }
 }
 
 /// Points and rows of the head at length 1, and their cosines.
@@ -77,9 +107,12 @@ impl Method for Ucir {
         let cosines = Cosines::new(points, head)?;
         let mut gradient = Matrix::zeros(points.rows(), head.len());
         let all = 0..head.len();
-        let temperature = 1.0 / SCALE;
+        let factor = self.factor.value();
         let values = &cosines.values;
-        let mut value = cross_entropy(values, lesson.labels, &all, temperature, 1.0, &mut gradient);
+        let mut value =
+            cross_entropy(values, lesson.labels, &all, 1.0 / factor, 1.0, &mut gradient);
+        let slope = dot(gradient.as_slice(), values.as_slice()) as f32 / factor;
+        self.factor.change(slope, lesson.recipe, lesson.rate);
         if lesson.old > 0 {
             value += keep_apart(values, lesson, &mut gradient);
         }
@@ -99,6 +132,7 @@ impl Method for Ucir {
         head: &mut Head,
     ) -> Result<()> {
         head.fix(phase.classes.start);
+        self.factor.begin();
         let long = mean_length(head.rows().take(phase.classes.start).map(|(row, _)| row));
         for (class, points) in phase.classes.clone().zip(room.points_by_class()?) {
             // a class whose images are all broken begins at random
@@ -167,7 +201,27 @@ fn keep_apart(cosines: &Matrix, lesson: &Lesson<'_>, gradient: &mut Matrix) -> f
 mod tests {
     use super::super::tests::{dataset, network, school_of};
     use super::*;
-    use crate::train::Recipe;
+
+    #[test]
+    fn the_factor_of_cosines_is_learned() {
+        // cosines of ±1 with the right sign: the larger the factor, the smaller the loss
+        let points = Matrix::new(2, 2, vec![1.0, 0.0, -1.0, 0.0]).unwrap();
+        let mut head = Head::new(2);
+        head.grow(2, 3);
+        head.set(0, &[1.0, 0.0]);
+        head.set(1, &[-1.0, 0.0]);
+        let recipe = Recipe { decay: 0.0, ..Recipe::default() };
+        let mut taught = |labels: &[usize]| {
+            let mut ucir = Ucir::default();
+            ucir.factor.0.learned[0] = 1.0;
+            let lesson =
+                Lesson { labels, before: None, old: 0, recipe: &recipe, rate: 0.1, step: 0 };
+            ucir.teach(&lesson, &points, &mut head).unwrap();
+            ucir.factor.value()
+        };
+        assert!((taught(&[0, 1]) - 1.1).abs() < 1e-3);
+        assert!((taught(&[1, 0]) - 0.9).abs() < 1e-3);
+    }
 
     #[test]
     fn points_are_turned_back_to_the_direction_they_had() {

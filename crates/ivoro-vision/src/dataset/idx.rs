@@ -55,7 +55,7 @@ pub(super) fn open_file(path: &Path) -> Result<Option<Dataset>> {
 /// The sets in a folder by what stands in front of the part in their files' names.
 fn sets(folder: &Path) -> Result<BTreeMap<String, Files>> {
     let mut sets: BTreeMap<String, Files> = BTreeMap::new();
-    for entry in listed(folder)? {
+    for entry in listed(folder)?.into_iter().filter(|entry| !entry.is_folder) {
         let Some((stem, is_train, is_images)) = understood(&entry.name()) else { continue };
         let set = sets.entry(stem).or_default();
         let place = match (is_train, is_images) {

@@ -82,6 +82,7 @@ impl Dataset {
             let of_class = |&&row: &&usize| self.train.labels()[row] == class;
             let rows: Vec<usize> = order.iter().filter(of_class).copied().collect();
             let held = (rows.len() as f64 * share).round() as usize;
+            let held = held.min(rows.len().saturating_sub(1));
             for (at, row) in rows.into_iter().enumerate() {
                 let (rows, labels) = &mut parts[usize::from(at < held)];
                 rows.push(row);

@@ -80,6 +80,22 @@ pub enum How {
     },
 }
 
+impl fmt::Display for Fit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.shape, self.how)
+    }
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact => f.write_str("exact"),
+            Self::Resize => f.write_str("stretch"),
+            Self::ResizeThenCentreCrop { resize } => write!(f, "centre of {resize}"),
+        }
+    }
+}
+
 impl Fit {
     pub(super) fn check(&self) -> Result<()> {
         let value = format!("{}×{}×{}", self.shape.height, self.shape.width, self.shape.channels);

@@ -8,6 +8,9 @@ use super::label;
 use super::picture::{Fit, Picture, Shape, decode_into, measure};
 use crate::error::{Error, Result};
 
+/// Images read at once to find out which can be.
+const READ_AT_ONCE: usize = 512;
+
 /// Images with labels.
 #[derive(Clone, Debug)]
 pub struct Split {
@@ -134,6 +137,27 @@ impl Split {
             Source::Memory { shape, .. } => Ok(*shape),
             Source::Files { paths, .. } => measure(&paths[row]),
         }
+    }
+
+    /// Those of `rows` that can be read; of the others, `left_out` is told why. Where broken images
+    /// stop the work anyway, or none can be broken, they are not looked at.
+    pub fn readable(
+        &self,
+        rows: Vec<usize>,
+        fit: Fit,
+        broken: Broken,
+        left_out: &mut Vec<String>,
+    ) -> Result<Vec<usize>> {
+        if broken == Broken::Fail || self.pixels().is_some() {
+            return Ok(rows);
+        }
+        let mut readable = Vec::with_capacity(rows.len());
+        for part in rows.chunks(READ_AT_ONCE) {
+            let images = self.read(part, fit, Broken::Skip)?;
+            left_out.extend(images.broken.into_iter().map(|(_, reason)| reason));
+            readable.extend(images.rows);
+        }
+        Ok(readable)
     }
 
     /// The images of `rows` in that order, brought to one shape. Files are decoded on all cores.

@@ -12,7 +12,9 @@ use ivoro::Matrix;
 use serde::{Deserialize, Serialize};
 
 use crate::dataset::Shape;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::network::{Architecture, Parameter};
+use crate::train::Recipe;
 
 /// How pixels become the network's input: `(value / 255 − mean) / deviation`, per channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,6 +90,61 @@ impl State {
             None => (&self.learned, &self.measured),
         }
     }
+}
+
+/// Checks what a training is given, whatever engine goes on from it, and fills in what the state
+/// lacks: the optimiser's memory, and an average where the recipe keeps one.
+pub(crate) fn begin(
+    architecture: &Architecture,
+    recipe: &Recipe,
+    shape: Shape,
+    state: State,
+) -> Result<State> {
+    recipe.check()?;
+    if recipe.rotations && shape.height != shape.width {
+        return Err(Error::NotSquare { found: shape });
+    }
+    let outputs = architecture.outputs;
+    if outputs == 0 || !outputs.is_multiple_of(recipe.sisters()) {
+        let reason = "must be above 0, and a multiple of 4 with rotations";
+        return Err(Error::Setting { name: "outputs", value: outputs.to_string(), reason });
+    }
+    let parameters = architecture.parameters();
+    let count = |learned: bool| -> usize {
+        let own = parameters.iter().filter(|parameter| parameter.is_learned() == learned);
+        own.map(Parameter::len).sum()
+    };
+    let (all_learned, all_measured) = (count(true), count(false));
+    let State { learned, measured, first, second, average, steps } = state;
+    check_size("learned weights", all_learned, learned.len())?;
+    check_size("measured weights", all_measured, measured.len())?;
+    let moments = |what: &str, values: Vec<f32>| -> Result<Vec<f32>> {
+        if values.is_empty() {
+            return Ok(vec![0.0; all_learned]);
+        }
+        check_size(what, all_learned, values.len())?;
+        Ok(values)
+    };
+    let average = match (recipe.average, average) {
+        (None, _) => None,
+        (Some(_), None) => Some((learned.clone(), measured.clone())),
+        (Some(_), Some((learned, measured))) => {
+            check_size("averaged learned weights", all_learned, learned.len())?;
+            check_size("averaged measured weights", all_measured, measured.len())?;
+            Some((learned, measured))
+        }
+    };
+    let first = moments("running means of gradients", first)?;
+    let second = moments("running means of squared gradients", second)?;
+    Ok(State { learned, measured, first, second, average, steps })
+}
+
+/// Two sizes must agree.
+fn check_size(what: &str, expected: usize, found: usize) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(Error::Method(ivoro::Error::Size { what: what.to_owned(), expected, found }))
 }
 
 /// Images of one training step.

@@ -6,4 +6,5 @@ mod weights;
 
 pub use architecture::{Architecture, Block, Convolution, Parameter, Role, Stem};
 pub use fold::{EPSILON, Folded, fold};
+pub(crate) use weights::checked_parameters;
 pub use weights::{Precision, Weights, fingerprint};

@@ -9,7 +9,7 @@ use half::f16;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::architecture::{Architecture, Parameter, Role, Stem};
-use crate::dataset::Shape;
+use crate::dataset::{Fit, How, Shape};
 use crate::engine::Normalisation;
 use crate::error::{Error, Result};
 
@@ -76,8 +76,16 @@ impl Weights {
         self.iter().find(|(parameter, _)| parameter.name == name).map(|(_, values)| values)
     }
 
-    /// The shape of the images it was trained on; height and width are 0 where that is not known.
-    pub fn image(&self) -> Shape {
+    /// How images were brought to the shape that it was trained on; its height and width are 0
+    /// where that is not known.
+    pub fn fit(&self) -> Fit {
+        let text = self.metadata.get("fit").map_or("", String::as_str);
+        let resize = text.rsplit_once("centre of ").and_then(|(_, side)| side.parse().ok());
+        let how = resize.map_or(How::Resize, |resize| How::ResizeThenCentreCrop { resize });
+        Fit { shape: self.image(), how }
+    }
+
+    fn image(&self) -> Shape {
         let channels = self.architecture.channels;
         // As `Shape` writes itself, width first: 30×28 colour.
         let text = self.metadata.get("image").map_or("", String::as_str);
@@ -120,9 +128,10 @@ impl Weights {
             })?,
             None => recognise(path, &found)?,
         };
+        let parameters = checked_parameters(path, &architecture)?;
         let normalisation = read_normalisation(path, &mut metadata, architecture.channels)?;
         let (mut learned, mut measured) = (Vec::new(), Vec::new());
-        for parameter in architecture_parameters(path, &architecture)? {
+        for parameter in parameters {
             let values = take(path, &found, &parameter)?;
             let list = if parameter.is_learned() { &mut learned } else { &mut measured };
             list.extend(values);
@@ -242,6 +251,10 @@ fn read_normalisation(
     };
     let mean = numbers(MEAN, [0.485, 0.456, 0.406])?;
     let deviation = numbers(DEVIATION, [0.229, 0.224, 0.225])?;
+    if let Some(wrong) = deviation.iter().find(|value| **value <= 0.0) {
+        let what = format!("its {DEVIATION} has {wrong}, expected numbers above 0");
+        return Err(Error::malformed(path, what));
+    }
     Ok(Normalisation { mean, deviation })
 }
 
@@ -280,7 +293,10 @@ fn recognise(path: &Path, found: &Found) -> Result<Architecture> {
 }
 
 /// The parameters of an architecture that came from a file, its sizes checked first.
-fn architecture_parameters(path: &Path, architecture: &Architecture) -> Result<Vec<Parameter>> {
+pub(crate) fn checked_parameters(
+    path: &Path,
+    architecture: &Architecture,
+) -> Result<Vec<Parameter>> {
     let Architecture { channels, widths, depth, embedding, outputs, .. } = architecture;
     let sizes = widths.iter().chain(embedding).chain([channels, depth]);
     let sensible = |&size: &usize| (1..=1 << 16).contains(&size);
@@ -348,12 +364,45 @@ mod tests {
         weights().write(&path, Precision::Full).unwrap();
         let read = Weights::read(&path).unwrap();
         assert_eq!(read, weights());
-        assert_eq!(read.image(), Shape { height: 28, width: 30, channels: 3 });
+        assert_eq!(read.fit().shape, Shape { height: 28, width: 30, channels: 3 });
         weights().write(&path, Precision::Half).unwrap();
         let halved = Weights::read(&path).unwrap();
         let whole = weights().learned;
         let far = halved.learned.iter().zip(&whole).map(|(a, b)| (a - b).abs());
         assert!(far.fold(0.0, f32::max) < 1e-3);
+    }
+
+    #[test]
+    fn images_are_brought_to_a_networks_shape_as_in_its_training() {
+        let mut weights = weights();
+        assert_eq!(weights.fit().how, How::Resize);
+        let shape = weights.fit().shape;
+        for how in [How::Resize, How::ResizeThenCentreCrop { resize: 36 }] {
+            weights.metadata.insert("fit".to_owned(), Fit { shape, how }.to_string());
+            assert_eq!(weights.fit(), Fit { shape, how });
+        }
+    }
+
+    #[test]
+    fn sizes_and_deviations_of_a_file_are_not_believed() {
+        let path = Path::new("w.safetensors");
+        let bytes = weights().to_bytes(path, Precision::Full).unwrap();
+        let broken = |from: &str, to: &str| {
+            assert_eq!(from.len(), to.len());
+            let at = bytes.windows(from.len()).position(|part| part == from.as_bytes()).unwrap();
+            let mut bytes = bytes.clone();
+            bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+            Weights::from_bytes(path, &bytes).unwrap_err().to_string()
+        };
+        let error = broken("(0.2, 0.2, 0.2)", "(0.2, 0.0, 0.2)");
+        assert!(error.contains("std") && error.contains("above 0"), "{error}");
+        // room for a number of channels that no memory holds, in place of the embedding
+        let error = broken(r#"\"channels\":3,\"stem\":"#, r#"\"channels\":9,\"stem\":"#);
+        assert!(error.contains("expected 9 numbers"), "{error}");
+        let mut huge = weights();
+        huge.architecture.channels = 1 << 60;
+        let error = checked_parameters(path, &huge.architecture).unwrap_err().to_string();
+        assert!(error.contains("senseless"), "{error}");
     }
 
     #[test]

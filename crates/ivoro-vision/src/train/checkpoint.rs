@@ -10,7 +10,7 @@ use super::epochs::Epoch;
 use super::recipe::Recipe;
 use crate::engine::{Normalisation, State};
 use crate::error::{Error, Result};
-use crate::network::{Architecture, Parameter};
+use crate::network::{Architecture, Parameter, checked_parameters};
 
 /// The version of the file.
 const VERSION: u32 = 1;
@@ -109,6 +109,10 @@ impl Checkpoint {
             return Err(Error::malformed(path, what));
         }
         let tensors = SafeTensors::deserialize(&bytes).map_err(broken)?;
+        if let Some((name, view)) = tensors.iter().find(|(_, view)| view.dtype() != Dtype::F32) {
+            let what = format!("\"{name}\" holds {:?}, expected F32", view.dtype());
+            return Err(Error::malformed(path, what));
+        }
         let found: BTreeMap<String, Vec<f32>> = tensors
             .iter()
             .map(|(name, view)| {
@@ -123,7 +127,7 @@ impl Checkpoint {
 }
 
 fn state(path: &Path, header: &Header, mut found: BTreeMap<String, Vec<f32>>) -> Result<State> {
-    let parameters = header.architecture.parameters();
+    let parameters = checked_parameters(path, &header.architecture)?;
     let (learned, measured): (Vec<_>, Vec<_>) =
         parameters.iter().partition(|parameter| parameter.is_learned());
     let count = |list: &[&Parameter]| list.iter().map(|one| one.len()).sum::<usize>();

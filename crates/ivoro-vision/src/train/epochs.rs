@@ -75,6 +75,7 @@ impl<'a> TrainingData<'a> {
             let own: Vec<usize> =
                 (0..targets.len()).filter(|&row| targets[row] == Some(class)).collect();
             let kept_out = (recipe.holdout * own.len() as f64).round() as usize;
+            let kept_out = kept_out.min(own.len().saturating_sub(1));
             let order = permutation(mix(recipe.seed ^ HOLDOUT, class.into()), own.len());
             held_out.extend(order[..kept_out].iter().map(|&at| own[at]));
             rows.extend(order[kept_out..].iter().map(|&at| own[at]));
@@ -100,6 +101,9 @@ impl<'a> TrainingData<'a> {
         let mut asked = 0;
         for rows in rows.chunks(ASKED_AT_ONCE) {
             let images = self.images.read(rows, self.fit, self.broken)?;
+            if images.rows.is_empty() {
+                continue;
+            }
             let outputs = trainer.outputs(&images.pixels)?;
             for (row, label) in outputs.iter_rows().zip(self.labels(&images.rows)) {
                 let upright: Vec<f32> = row.iter().step_by(recipe.sisters()).copied().collect();
@@ -116,6 +120,9 @@ impl<'a> TrainingData<'a> {
         let mut asked = 0;
         for rows in rows.chunks(ASKED_AT_ONCE) {
             let images = self.images.read(rows, self.fit, self.broken)?;
+            if images.rows.is_empty() {
+                continue;
+            }
             let mut sums: Vec<Vec<f32>> = Vec::new();
             for (turns, view) in ivoro::View::ROTATIONS.into_iter().enumerate() {
                 let turned = crate::view::turned(&images.pixels, images.shape, view)?;

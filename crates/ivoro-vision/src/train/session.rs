@@ -40,7 +40,10 @@ pub struct Training<'a> {
     plan: Plan,
     data: TrainingData<'a>,
     dataset: &'a Dataset,
+    left_out: Vec<String>,
     trainer: Box<dyn Trainer>,
+    /// Whether it has learned of an epoch that came to no end.
+    stopped: bool,
     /// Shared with the thread that writes it.
     checkpoint: Arc<Checkpoint>,
     path: PathBuf,
@@ -57,6 +60,11 @@ impl<'a> Training<'a> {
         plan.architecture.outputs = plan.base.len() * plan.recipe.sisters();
         let mut data = TrainingData::new(&dataset.train, &plan.base, plan.fit, &plan.recipe);
         data.broken = plan.broken;
+        let mut left_out = Vec::new();
+        for rows in [&mut data.rows, &mut data.held_out] {
+            let all = std::mem::take(rows);
+            *rows = dataset.train.readable(all, plan.fit, plan.broken, &mut left_out)?;
+        }
         if data.rows.is_empty() {
             return Err(Error::NothingToTrain { classes: plan.base.len() });
         }
@@ -68,15 +76,23 @@ impl<'a> Training<'a> {
         } else {
             first_checkpoint(&plan, &data, identity)?
         };
-        let trainer = plan.device.trainer(
-            &plan.architecture,
-            &plan.recipe,
-            &checkpoint.normalisation,
-            plan.fit.shape,
-            &checkpoint.state,
-        )?;
+        let trainer = plan.trainer(&checkpoint)?;
         let (checkpoint, path) = (Arc::new(checkpoint), path.to_owned());
-        Ok(Self { plan, data, dataset, trainer, checkpoint, path, writing: None })
+        let (stopped, writing) = (false, None);
+        Ok(Self { plan, data, dataset, left_out, trainer, stopped, checkpoint, path, writing })
+    }
+
+    /// Why images of the base classes were left out, a sentence each.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Back to the last checkpoint: a stopped epoch has no part in what follows.
+    fn restore(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.stopped) {
+            self.trainer = self.plan.trainer(&self.checkpoint)?;
+        }
+        Ok(())
     }
 
     /// Epochs that are done.
@@ -99,8 +115,10 @@ impl<'a> Training<'a> {
         if index >= self.plan.recipe.epochs {
             return Ok(None);
         }
+        self.restore()?;
         let trainer = &mut *self.trainer;
         let epoch = run_epoch(trainer, &self.data, &self.plan.recipe, index, each_step)?;
+        self.stopped = epoch.is_none();
         if let Some(epoch) = &epoch {
             if !epoch.loss.is_finite() {
                 return Err(Error::Diverged { epoch: index + 1, loss: epoch.loss });
@@ -128,6 +146,7 @@ impl<'a> Training<'a> {
     /// Accuracy on the base classes' test images in percent: one view, and with rotations the
     /// ensemble of four.
     pub fn test(&mut self) -> Result<(f64, Option<f64>)> {
+        self.restore()?;
         let Plan { recipe, base, fit, .. } = &self.plan;
         let everything = Recipe { holdout: 0.0, ..recipe.clone() };
         let mut data = TrainingData::new(&self.dataset.test, base, *fit, &everything);
@@ -150,6 +169,7 @@ impl<'a> Training<'a> {
             ("data_set".to_owned(), self.dataset.name.clone()),
             ("data_set_identity".to_owned(), self.plan.identity.clone()),
             ("image".to_owned(), self.plan.fit.shape.to_string()),
+            ("fit".to_owned(), self.plan.fit.to_string()),
         ]);
         metadata.insert("recipe".to_owned(), json(&self.plan.recipe)?);
         metadata.insert("base_classes".to_owned(), json(&classes)?);
@@ -180,22 +200,29 @@ fn json(value: &impl serde::Serialize) -> Result<String> {
 }
 
 impl Plan {
-    /// A hash of what is trained on: data set, base classes and shape.
+    /// A hash of what is trained on: data set, base classes, shape and how it is reached.
     fn data_identity(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(self.identity.as_bytes());
-        hasher.update(self.fit.shape.to_string().as_bytes());
+        hasher.update(self.fit.to_string().as_bytes());
         for &label in &self.base {
             hasher.update(&label.to_le_bytes());
         }
         hasher.finalize().to_hex().to_string()
     }
 
+    /// A network that goes on from a checkpoint.
+    fn trainer(&self, from: &Checkpoint) -> Result<Box<dyn Trainer>> {
+        let Self { architecture, recipe, fit, .. } = self;
+        let Checkpoint { normalisation, state, .. } = from;
+        Ok(self.device.trainer(architecture, recipe, normalisation, fit.shape, state)?)
+    }
+
     fn check_same(&self, path: &Path, found: &Checkpoint, identity: &str) -> Result<()> {
         let differs = [
             ("network", found.architecture != self.architecture),
             ("recipe", found.recipe != self.recipe),
-            ("data set or base classes", found.data != identity),
+            ("data set, base classes or --fit", found.data != identity),
         ];
         match differs.iter().find(|(_, differs)| *differs) {
             Some((what, _)) => {

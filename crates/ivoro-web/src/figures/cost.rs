@@ -17,7 +17,10 @@ pub(crate) fn memory(group: &Group<'_>) -> Option<Shown> {
     let scale = Scale::logarithmic(points.iter().map(|(_, x, _)| *x), bytes);
     let x = Axis::new("kept for each class after the last phase", scale);
     chart(group, "bytes", &title, x, points).map(|figure| {
-        figure.with("Names: methods that none beats in both, and those that are not ours.")
+        figure.with(
+            "Named, as far as there is room: methods that none beats in both, and those that are \
+             not ours.",
+        )
     })
 }
 
@@ -92,6 +95,7 @@ fn chart(
             let several = points.iter().filter(|(other, ..)| other.name == row.name).count() > 1;
             if several || !row.is_honest() { row.label.clone() } else { row.name.clone() }
         }),
+        first: !beaten,
         kind: kind(row),
     });
     let values = points.iter().map(|(_, _, accuracy)| *accuracy);

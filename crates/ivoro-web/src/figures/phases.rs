@@ -82,7 +82,7 @@ fn one(group: &Group<'_>, panel: &Panel<'_, '_>, drawn: Drawn) -> Shown {
     let reference = group.row("iVoro").filter(|_| panel.rows.iter().all(|r| r.label != "iVoro"));
     series.extend(reference.map(|row| line(row).reference()));
     let values = series.iter().flat_map(|s| s.points.iter().map(|(_, y)| *y)).collect::<Vec<_>>();
-    let (tested, runs) = (group.tested(), panel.rows.iter().map(|r| r.entries.len()).max());
+    let tested = group.tested();
     let title = format!("{}: {} of {}", group.title(), drawn.word(), panel.title);
     let unit = match drawn {
         Drawn::Accuracy => format!("accuracy, % (n = {tested} test images at the end)"),
@@ -97,8 +97,10 @@ fn one(group: &Group<'_>, panel: &Panel<'_, '_>, drawn: Drawn) -> Shown {
         marks: true,
         guide: None,
     };
-    let over = match runs {
-        Some(count) if count > 1 => format!(" Means over {count} runs."),
+    let runs = || panel.rows.iter().map(|row| row.entries.len());
+    let over = match (runs().min(), runs().max()) {
+        (Some(few), Some(many)) if few < many => format!(" Means over {few} to {many} runs."),
+        (_, Some(many)) if many > 1 => format!(" Means over {many} runs."),
         _ => String::new(),
     };
     let what = match drawn {

@@ -51,10 +51,7 @@ pub(crate) fn lambda(group: &Group<'_>) -> Option<Shown> {
         y: Axis::new("accuracy, %", Scale::within(values, 0.0, 100.0)),
         boxes: boxes.collect(),
         x: Axis::new(
-            format!(
-                "λ (1: length alone; no N: iVoro); n = {} phases in a box",
-                counts.join(" or ")
-            ),
+            format!("λ (no N: iVoro); n = {} phases in a box", counts.join(" or ")),
             Scale::places(columns.into_iter().map(|(name, _)| name).collect()),
         ),
         ramp: None,
@@ -149,7 +146,12 @@ pub(crate) fn layers(group: &Group<'_>) -> Option<Shown> {
             let Some(last) = row.and_then(Row::last) else { continue };
             // beside each other, because two of them are often equal
             let aside = 0.12 * (kind as f64 - 1.0);
-            dots.push(Dot { at: (names.len() as f64 + aside, last.mean), name: None, kind });
+            dots.push(Dot {
+                at: (names.len() as f64 + aside, last.mean),
+                name: None,
+                first: false,
+                kind,
+            });
         }
         names.push(variant.to_string().replace("iVoro-", ""));
     }

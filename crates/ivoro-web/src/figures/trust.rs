@@ -57,7 +57,7 @@ pub(crate) fn reliability(group: &Group<'_>) -> Option<Shown> {
     )?;
     let caption = "Below the dashed line answers are \
                    surer than they should be. Temperatures come from held-out samples of the first \
-                   phase; methods without one are not shown.";
+                   phase; methods without one are not shown. Of several runs, the first.";
     Some(Shown::new(figure, caption))
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn risk_coverage(group: &Group<'_>) -> Option<Shown> {
     let axes = ["answers given, the surest first, %", "wrong among them, %"];
     let figure = chart(group, "risk-coverage", &title, axes, series, None)?;
     let caption = "The sooner a line falls to the left, the better its confidence tells right \
-                   from wrong.";
+                   from wrong. Of several runs, the first.";
     Some(Shown::new(figure, caption))
 }
 
@@ -96,7 +96,8 @@ pub(crate) fn rejection(group: &Group<'_>) -> Option<Shown> {
         Some([(0.0, 0.0), (100.0, 100.0)]),
     )?;
     let caption = "Queries of classes that arrive later are the unknown ones, by strangeness. In \
-                   brackets the area under the curve, 0 to 1; the dashed line is chance.";
+                   brackets the area under the curve, 0 to 1; the dashed line is chance. Of several runs, \
+                   the first.";
     Some(Shown::new(figure, caption))
 }
 

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::name;
 use crate::group::{Group, fault};
 use crate::inputs::Inputs;
+use crate::paper::{PaperProtocol, paper};
 
 /// Files with what of them is left out, and with what is counted once.
 pub(super) struct LeftOut {
@@ -29,8 +30,8 @@ impl LeftOut {
 
 pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut) -> Markup {
     let holes = holes(groups);
-    let LeftOut { odd, copies } = left_out;
-    let nothing = holes.is_empty() && odd.is_empty() && copies.is_empty();
+    let (LeftOut { odd, copies }, unrun) = (left_out, unrun(groups));
+    let nothing = holes.is_empty() && odd.is_empty() && copies.is_empty() && unrun.is_empty();
     html! {
         @if inputs.problems.is_empty() && nothing {
             p { "Every file was read, every method has all its phases, and every number is one." }
@@ -40,6 +41,10 @@ pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut)
             ul { @for problem in &inputs.problems {
                 li { code { (name(&problem.file)) } ": " (name(&problem.error.to_string())) }
             } }
+        }
+        @if !unrun.is_empty() {
+            h3 { "Protocols of the paper that no record is of" }
+            p { (unrun.join("; ")) "." }
         }
         @if !holes.is_empty() {
             h3 { "Methods that some protocols lack" }
@@ -56,6 +61,15 @@ pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut)
             }
         }
     }
+}
+
+/// What the paper has tables of and the records have not.
+fn unrun(groups: &[Group<'_>]) -> Vec<String> {
+    let ran = |one: &PaperProtocol| {
+        groups.iter().any(|group| group.data_set == one.data_set && group.protocol == one.name)
+    };
+    let rest = paper().protocol.iter().filter(|one| !ran(one));
+    rest.map(|one| format!("{}, {}", one.data_set, one.name)).collect()
 }
 
 /// For each group the methods that another group of the same data set has.

@@ -42,8 +42,9 @@ fn verdict(both: &[Protocols<'_, '_>]) -> Markup {
     let near = |value: f64, paper: f64| (value - paper).abs() <= NEAR;
     let pick = |wanted: &dyn Fn(&Protocols<'_, '_>, f64) -> bool| -> Vec<String> {
         let met = with.iter().filter(|(one, paper)| wanted(one, *paper));
-        met.map(|(one, _)| one.row.label.clone()).collect()
+        met.map(|(one, _)| labelled(one)).collect()
     };
+    let voted = pick(&|one, paper| near(one.burst.2, paper));
     let single = pick(&|one, paper| near(one.single, paper));
     let below = pick(&|one, paper| one.single < paper - NEAR);
     let above = pick(&|one, paper| one.single > paper + NEAR);
@@ -55,6 +56,7 @@ fn verdict(both: &[Protocols<'_, '_>]) -> Markup {
                 "Last accuracy against the paper's, for " (with.len()) " methods that both have. "
                 "One image a query is within " (NEAR) " points for " (list(&single)) "; it is lower by more for "
                 (list(&below)) " and higher by more for " (list(&above)) ". "
+                "Bursts that vote are within " (NEAR) " points of it for " (list(&voted)) "."
             }
             (rotations(both))
         }
@@ -65,8 +67,13 @@ fn verdict(both: &[Protocols<'_, '_>]) -> Markup {
 fn rotations(both: &[Protocols<'_, '_>]) -> Markup {
     let told = |one: &Protocols<'_, '_>| {
         let variant = one.row.variant.filter(|variant| variant.views != Views::Single)?;
-        let single = Variant { views: Views::Single, ..variant }.to_string();
-        let burst = both.iter().find(|other| other.row.label == single)?.burst;
+        // the same letters without rotations; where nobody ran that, without the other layer too
+        let whole = Variant { views: Views::Single, ..variant };
+        let ran = [whole, Variant { layered: false, ..whole }].into_iter().find_map(|plain| {
+            let label = plain.to_string();
+            Some((both.iter().find(|other| other.row.label == label)?.burst, label))
+        });
+        let (burst, single) = ran?;
         let (paper, turned, voted) = (one.paper?, one.single, burst.2);
         let nearer =
             if (voted - paper).abs() < (turned - paper).abs() { "a burst" } else { "one image" };
@@ -92,6 +99,12 @@ fn rotations(both: &[Protocols<'_, '_>]) -> Markup {
     }
 }
 
+/// A method's label, and whether it keeps samples.
+fn labelled(one: &Protocols<'_, '_>) -> String {
+    let mark = if one.row.exemplar_free { "" } else { " (keeps samples)" };
+    format!("{}{mark}", one.row.label)
+}
+
 fn list(names: &[String]) -> Markup {
     html! {
         @if names.is_empty() { "none" }
@@ -112,7 +125,7 @@ fn table(both: &[Protocols<'_, '_>]) -> Markup {
             @if printed { th { "Paper" } th { "One image − paper" } th { "Voted − paper" } }
         } }
         tbody { @for one in both { tr {
-            th scope="row" { a href={"#" (one.row.first().anchor())} { (name(&one.row.label)) } }
+            th scope="row" { a href={"#" (one.row.first().anchor())} { (name(&labelled(one))) } }
             td { (number(one.single)) }
             td { (number(one.burst.2)) }
             td { (number(one.burst.1)) }

@@ -5,7 +5,7 @@ use ivoro::record::Kind;
 use maud::{Markup, html};
 
 use super::{missing_line, name};
-use crate::group::{Group, Row, Spread, by_data_set};
+use crate::group::{Entry, Group, Row, Spread, by_data_set};
 use crate::paper::{Measure, Paper, paper, same_name};
 
 /// What the columns of a table are.
@@ -39,7 +39,8 @@ pub(super) fn tables(groups: &[Group<'_>]) -> Markup {
 
 /// One cell: ours, and the paper's with the difference.
 struct Cell {
-    ours: Option<(Spread, String)>,
+    /// The value, and the runs it is of.
+    ours: Option<(Spread, Vec<String>)>,
     paper: Option<f64>,
     best: bool,
 }
@@ -49,8 +50,11 @@ impl Cell {
         html! {
             td.best[self.best] {
                 @match &self.ours {
-                    Some((spread, anchor)) => {
-                        a href={"#" (anchor)} { (ours(*spread)) }
+                    Some((spread, runs)) => {
+                        a href={"#" (runs.first().map_or("", String::as_str))} { (ours(*spread)) }
+                        @for (at, run) in runs.iter().enumerate().skip(1) {
+                            " " a.run href={"#" (run)} title={"run " (at + 1) " of " (runs.len())} { (at + 1) }
+                        }
                         @if self.best { span title="best of ours in this column" { " ●" } }
                     }
                     None => "–",
@@ -139,7 +143,10 @@ impl<'g, 'a> Line<'g, 'a> {
         let columns = columns.iter().zip(&self.rows);
         let cells = columns.flat_map(|(group, row)| {
             shows.measures().iter().map(move |&(measure, _)| Cell {
-                ours: row.and_then(|row| Some((value(row, measure)?, row.first().anchor()))),
+                ours: row.and_then(|row| {
+                    let runs = row.entries.iter().map(Entry::anchor).collect();
+                    Some((value(row, measure)?, runs))
+                }),
                 paper: group.of_paper(&self.paper_name, measure),
                 best: false,
             })

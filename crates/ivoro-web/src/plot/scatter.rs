@@ -17,6 +17,8 @@ pub(crate) struct Dot {
     pub(crate) at: (f64, f64),
     /// Its name, if it should have one.
     pub(crate) name: Option<String>,
+    /// Whether the name may lie on other points where there is no other room.
+    pub(crate) first: bool,
     /// Which of the kinds it is.
     pub(crate) kind: usize,
 }
@@ -88,7 +90,7 @@ impl Chart<'_> {
         });
         for (dot, &at) in dots.iter().zip(&places) {
             if let Some(name) = &dot.name {
-                names.put(&mut canvas, name, at, false);
+                names.put(&mut canvas, name, at, dot.first);
             }
         }
         canvas.finish(self.name, self.title, bottom)

@@ -26,19 +26,12 @@ pub use network::Network;
 pub(crate) use optimiser::change;
 pub use trainer::CpuTrainer;
 
+use super::check_size;
 use crate::dataset::Shape;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Rows of a tile, the unit that is multiplied at once.
 const ROWS: usize = 256;
-
-/// Two sizes must agree.
-fn check_size(what: &str, expected: usize, found: usize) -> Result<()> {
-    if expected == found {
-        return Ok(());
-    }
-    Err(Error::Method(ivoro::Error::Size { what: what.to_owned(), expected, found }))
-}
 
 /// The number of images of `shape` in `pixels`.
 fn count_images(pixels: &[u8], shape: Shape) -> Result<usize> {

@@ -8,12 +8,12 @@ use super::input::Lookup;
 use super::loss::cross_entropy;
 use super::network::Network;
 use super::optimiser;
-use super::plan::Plan;
+use super::plan::{Linear, Plan};
 use super::tape::Tape;
 use super::{check_size, count_images};
 use crate::dataset::Shape;
-use crate::engine::{Anchor, Batch, Normalisation, State, Student, Tally, Trainer};
-use crate::error::{Error, Result};
+use crate::engine::{Anchor, Batch, Normalisation, State, Student, Tally, Trainer, begin};
+use crate::error::Result;
 use crate::network::{Architecture, Weights};
 use crate::train::Recipe;
 
@@ -47,20 +47,10 @@ impl CpuTrainer {
         shape: Shape,
         state: State,
     ) -> Result<Self> {
-        recipe.check()?;
-        if recipe.rotations && shape.height != shape.width {
-            let value = format!("true, for images of {shape}");
-            return Err(Error::Setting { name: "rotations", value, reason: "needs square images" });
-        }
         let plan = Plan::new(&architecture, shape)?;
+        let state = begin(&architecture, recipe, shape, state)?;
         let lookup = Lookup::new(&normalisation, shape.channels)?;
-        let sisters = recipe.sisters();
-        if architecture.outputs == 0 || !architecture.outputs.is_multiple_of(sisters) {
-            let value = architecture.outputs.to_string();
-            let reason = "must be above 0, and a multiple of 4 with rotations";
-            return Err(Error::Setting { name: "outputs", value, reason });
-        }
-        let state = begin(&plan, recipe, state)?;
+        let state = laid_out(&plan, state);
         let gradient = vec![0.0; plan.learned];
         Ok(Self {
             architecture,
@@ -174,6 +164,10 @@ impl Student for CpuTrainer {
         let expected = self.tape.points(&self.plan).len();
         check_size("gradients of points", expected, gradient.as_slice().len())?;
         let points = gradient.as_slice().to_vec();
+        // the classifier's may be of a step before
+        let Linear { matrix, bias, .. } = &self.plan.classifier;
+        self.gradient[matrix.clone()].fill(0.0);
+        self.gradient[bias.clone()].fill(0.0);
         self.tape.backward_points(&self.plan, points, &self.state.learned, &mut self.gradient);
         Ok(())
     }
@@ -206,29 +200,15 @@ impl Student for CpuTrainer {
     }
 }
 
-/// Checks a state's sizes, fills in what it lacks and lays it out as the engine needs it.
-fn begin(plan: &Plan, recipe: &Recipe, state: State) -> Result<State> {
+/// A state laid out as the engine needs it.
+fn laid_out(plan: &Plan, state: State) -> State {
     let State { learned, measured, first, second, average, steps } = state;
-    check_size("learned weights", plan.learned, learned.len())?;
-    check_size("measured weights", plan.measured, measured.len())?;
-    let moments = |what, values: Vec<f32>| -> Result<Vec<f32>> {
-        if values.is_empty() {
-            return Ok(vec![0.0; plan.learned]);
-        }
-        check_size(what, plan.learned, values.len())?;
-        Ok(plan.to_engine(&values))
-    };
-    let learned = plan.to_engine(&learned);
-    let average = match (recipe.average, average) {
-        (None, _) => None,
-        (Some(_), None) => Some((learned.clone(), measured.clone())),
-        (Some(_), Some((learned, measured))) => {
-            check_size("averaged learned weights", plan.learned, learned.len())?;
-            check_size("averaged measured weights", plan.measured, measured.len())?;
-            Some((plan.to_engine(&learned), measured))
-        }
-    };
-    let first = moments("running means of gradients", first)?;
-    let second = moments("running means of squared gradients", second)?;
-    Ok(State { learned, measured, first, second, average, steps })
+    State {
+        learned: plan.to_engine(&learned),
+        measured,
+        first: plan.to_engine(&first),
+        second: plan.to_engine(&second),
+        average: average.map(|(learned, measured)| (plan.to_engine(&learned), measured)),
+        steps,
+    }
 }

@@ -4,7 +4,7 @@
 //! checks, and so that what would exhaust a runtime's stack is refused. The numbers are those of
 //! the fields in `onnx.proto`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::wire::{Broken, Field, Fields, Read, write};
 
@@ -99,9 +99,11 @@ impl<'a> Graph<'a> {
     /// then keeps them when it merges operators and leaves out what they don't need.
     pub(super) fn with_outputs(&self, names: &[String]) -> Read<Vec<u8>> {
         let mut outputs = Vec::new();
+        let own: BTreeMap<&str, &[u8]> =
+            self.outputs.iter().map(|output| (output.name, output.message)).collect();
         for name in names {
-            if let Some(output) = self.outputs.iter().find(|output| output.name == name) {
-                write(GRAPH_OUTPUT, &[output.message], &mut outputs);
+            if let Some(message) = own.get(name.as_str()) {
+                write(GRAPH_OUTPUT, &[message], &mut outputs);
             } else {
                 let mut value = Vec::new();
                 write(VALUE_NAME, &[name.as_bytes()], &mut value);

@@ -231,8 +231,9 @@ fn outputs(path: &Path, graph: &Graph, asked: &[String]) -> Result<Vec<String>> 
     let all: Vec<String> = graph.outputs.iter().map(|output| output.name.to_owned()).collect();
     let wanted = if asked.is_empty() { &all } else { asked };
     let (names, mut seen) = (graph.names(), BTreeSet::new());
+    let known: BTreeSet<&str> = names.iter().copied().collect();
     for name in wanted {
-        if !names.contains(&name.as_str()) {
+        if !known.contains(name.as_str()) {
             let (name, nearest) = (name.clone(), nearest(name, &names));
             return Err(OnnxError::NoSuchValue { path: path(), name, nearest }.into());
         }

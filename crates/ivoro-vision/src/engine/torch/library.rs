@@ -108,18 +108,24 @@ pub(super) fn sent<T: tch::kind::Element + Copy>(values: &[T], device: Device) -
 
 /// Makes cuDNN choose kernels that give the same result every time.
 pub(super) fn set_deterministic() {
-    let set = || -> Result<()> {
-        let library = &parts()?.processor;
-        let context: Symbol<unsafe extern "C" fn() -> *mut c_void> =
-            symbol(library, "_ZN2at13globalContextEv")?;
-        let set: Symbol<unsafe extern "C" fn(*mut c_void, bool)> =
-            symbol(library, "_ZN2at7Context21setDeterministicCuDNNEb")?;
-        // SAFETY: `Context& globalContext()` and `void Context::setDeterministicCuDNN(bool)`.
-        unsafe { set(context(), true) };
-        Ok(())
-    };
     // Without it training still works; only its last digits may differ between runs.
-    let _ = set();
+    let _ = set("_ZN2at7Context21setDeterministicCuDNNEb", true);
+}
+
+/// Has convolutions of 32-bit numbers computed in 32 bits: cuDNN would round them to 19 (TF32).
+pub(super) fn keep_32_bits() -> Result<()> {
+    set("_ZN2at7Context17setAllowTF32CuDNNEb", false)
+}
+
+/// Switches something of libtorch on or off.
+fn set(name: &str, value: bool) -> Result<()> {
+    let library = &parts()?.processor;
+    let context: Symbol<unsafe extern "C" fn() -> *mut c_void> =
+        symbol(library, "_ZN2at13globalContextEv")?;
+    let set: Symbol<unsafe extern "C" fn(*mut c_void, bool)> = symbol(library, name)?;
+    // SAFETY: `Context& globalContext()`, and `void Context::NAME(bool)` for each name above.
+    unsafe { set(context(), value) };
+    Ok(())
 }
 
 /// `c10::ArrayRef<at::Tensor>`: where the tensors lie and how many there are.

@@ -46,9 +46,8 @@ pub(super) fn device(index: usize, search: bool) -> Result<Device> {
     library::load_cuda()?;
     let found = tch::Cuda::device_count();
     if (index as i64) < found {
-        if index > 0 {
-            library::make_current(index as i32)?;
-        }
+        library::make_current(index as i32)?;
+        library::keep_32_bits()?;
         // Results must repeat: cuDNN may otherwise choose kernels that add in changing order.
         library::set_deterministic();
         tch::Cuda::cudnn_set_benchmark(search);

@@ -12,7 +12,7 @@ use super::library::{Adam, Graph, sent};
 use super::student::Looks;
 use super::weights::{DeviceAverage, DeviceWeights, refresh};
 use crate::dataset::Shape;
-use crate::engine::{Batch, Normalisation, State, Tally, Trainer};
+use crate::engine::{Batch, Normalisation, State, Tally, Trainer, begin};
 use crate::error::{Error, Result};
 use crate::network::Architecture;
 use crate::train::{Optimiser, Recipe};
@@ -73,10 +73,7 @@ impl TorchTrainer {
         state: &State,
         (device, arithmetic): (Device, Arithmetic),
     ) -> Result<Self> {
-        recipe.check()?;
-        if recipe.rotations && shape.height != shape.width {
-            return Err(Error::NotSquare { found: shape });
-        }
+        let state = &begin(architecture, recipe, shape, state.clone())?;
         let layout = Layout::new(architecture);
         let weights = DeviceWeights::upload(architecture, &layout, state, device, arithmetic)?;
         let average = match (&state.average, recipe.average) {
