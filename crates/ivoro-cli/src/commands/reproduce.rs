@@ -20,11 +20,11 @@ use crate::{output, progress};
 /// Runs all cells of a grid that are not finished.
 pub(crate) fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
     let job = Job::plan(arguments)?;
+    let prepared = job.prepare()?;
     if arguments.list {
         let lines: String = job.cells.iter().map(|cell| cell.line() + "\n").collect();
         return Ok(output::print(&lines)?);
     }
-    let prepared = job.prepare()?;
     fs_err::create_dir_all(&job.out)?;
     let _lock = hold(&job.out.join("reproduce"), &job.out)?;
     job.write_embedded()?;

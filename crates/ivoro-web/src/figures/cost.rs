@@ -88,14 +88,16 @@ fn chart(
     order.sort_by(|&a, &b| beaten[a].cmp(&beaten[b]).then(points[b].2.total_cmp(&points[a].2)));
     points = order.iter().map(|&at| points[at]).collect();
     beaten = order.iter().map(|&at| beaten[at]).collect();
-    let dots = points.iter().zip(&beaten).map(|(&(row, cost, accuracy), &beaten)| Dot {
+    let all = points.iter().zip(&beaten).enumerate();
+    let dots = all.map(|(at, (&(row, cost, accuracy), &beaten))| Dot {
         at: (cost, accuracy),
         // with what else the tables say of it, where that tells two apart
         name: (!beaten || row.kind != Kind::Variant).then(|| {
             let several = points.iter().filter(|(other, ..)| other.name == row.name).count() > 1;
             if several || !row.is_honest() { row.label.clone() } else { row.name.clone() }
         }),
-        first: !beaten,
+        // the best
+        first: at == 0,
         kind: kind(row),
     });
     let values = points.iter().map(|(_, _, accuracy)| *accuracy);

@@ -53,7 +53,7 @@ impl Cell {
                     Some((spread, runs)) => {
                         a href={"#" (runs.first().map_or("", String::as_str))} { (ours(*spread)) }
                         @for (at, run) in runs.iter().enumerate().skip(1) {
-                            " " a.run href={"#" (run)} title={"run " (at + 1) " of " (runs.len())} { (at + 1) }
+                            " " a.run href={"#" (run)} title={"run " (at + 1) " of " (runs.len())} { (letter(at)) }
                         }
                         @if self.best { span title="best of ours in this column" { " ●" } }
                     }
@@ -68,6 +68,11 @@ impl Cell {
             }
         }
     }
+}
+
+/// A letter for each further run: a number behind a number would be read as a part of it.
+fn letter(at: usize) -> char {
+    u8::try_from(at).ok().filter(|at| *at < 26).map_or('+', |at| char::from(b'a' + at))
 }
 
 fn ours(spread: Spread) -> String {
