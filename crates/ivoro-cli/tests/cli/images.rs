@@ -176,6 +176,15 @@ fn baselines_train_the_network_on_and_leave_record_and_pictures() {
     // finished ones are not trained again
     let again = place.ivoro(run);
     assert!(again.err.contains("3 finished methods"), "{}", again.err);
+    // with another recipe they are, whether or not there are variants beside them
+    for variants in ["none", "iVoro"] {
+        let mixed = run.replace("--variants none", &format!("--variants {variants}"));
+        let mixed = mixed.replace("--out out", &format!("--out {variants}"));
+        place.ivoro(&mixed).good();
+        let other = place.ivoro(&format!("{mixed} --phase-epochs 2"));
+        assert!(other.err.contains("other data, options"), "{variants}: {}", other.err);
+        assert_eq!(other.code, Some(0));
+    }
     let said = place.ivoro("run data.features --baselines ewc --variants none").bad(2);
     assert!(said.contains("data set of images"), "{said}");
     let said = place.ivoro("run pictures --baselines ewk --variants none").bad(2);

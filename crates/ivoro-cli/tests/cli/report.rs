@@ -27,6 +27,20 @@ fn a_report_is_one_page_and_its_figures() {
     assert!(!page.contains("src=\"http") && !page.contains("<script"));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_that_can_not_be_opened_is_named_and_the_rest_is_shown() {
+    let place = Place::new();
+    with_record(&place);
+    let folder = place.path("runs/b\u{1b}[31m");
+    std::fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.join("run.json")).unwrap();
+    let done = place.ivoro("report runs --out report");
+    assert!(done.err.contains("run.json") && done.err.contains("left out"), "{}", done.err);
+    assert!(!done.err.contains('\u{1b}'), "{:?}", done.err);
+    assert!(done.good().contains("1 records"));
+}
+
 #[test]
 fn a_scene_and_an_embedding_are_computed_once_and_drawn() {
     let place = Place::new();

@@ -63,6 +63,37 @@ fn several_orders_become_mean_and_deviation() {
     second.methods[0] = method("iVoro", &PHASES, 52.0);
     let page = report(&[first, second]).html;
     assert!(page.contains("43.50 ± 1.41"), "mean of 42.5 and 44.5");
+    // each of the two is one click away
+    let links = page.split("43.50 ± 1.41</a>").nth(1).unwrap();
+    let links = &links[..links.find("</td>").unwrap()];
+    assert!(links.contains("title=\"run 2 of 2\">b</a>"), "{links}");
+    assert!(page.contains("Means over 2 runs."));
+}
+
+#[test]
+fn what_bursts_come_near_to_is_said_and_what_keeps_samples_is_marked_there() {
+    let mut made = record("CIFAR-100", &PHASES, &["iVoro", "iCaRL-CNN", "iVoro-N", "iVoro-NACL"]);
+    // the paper has 40.50 for iCaRL-CNN and 74.40 for NACL after the last phase
+    for (method, vote) in [(1, 41.0), (2, 80.0)] {
+        let last = made.methods[method].phases.last_mut().unwrap();
+        last.burst.as_mut().unwrap().vote = vote;
+    }
+    let page = report(&[made]).html;
+    let near = page.split("Bursts that vote are within").nth(1).unwrap();
+    let near = &near[..near.find("</p>").unwrap()];
+    assert!(near.contains("iCaRL-CNN (keeps samples)") && !near.contains("NACL"), "{near}");
+    // nobody ran NL, so that NACL is held against N
+    assert!(page.contains("images voting under iVoro-N 80.00"));
+    assert!(page.contains("<bdi>iVoro-NACL: paper 74.40"), "{near}");
+}
+
+#[test]
+fn protocols_of_the_paper_without_a_record_are_listed() {
+    let page = report(&[record("CIFAR-100", &PHASES, &["iVoro"])]).html;
+    let missing = page.split("Protocols of the paper that no record is of").nth(1).unwrap();
+    let missing = &missing[..missing.find("</p>").unwrap()];
+    assert!(missing.contains("CIFAR-100, 50+10x5; CIFAR-100, 40+20x3"), "{missing}");
+    assert!(missing.contains("TinyImageNet") && !missing.contains("50+5x10"), "{missing}");
 }
 
 #[test]
