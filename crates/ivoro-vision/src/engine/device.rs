@@ -12,8 +12,8 @@ use crate::train::Recipe;
 /// A place to compute: `cpu`, `cuda` or `cuda:N`. Behind a GPU, `:full` asks for 32-bit numbers and
 /// `:fast` for a search for the fastest kernels.
 ///
-/// On a GPU the default is mixed arithmetic, bfloat16 convolutions and everything else in 32 bits,
-/// with kernels that are chosen by rule. A search measures time, so that its choice, and with it the
+/// On a GPU the default is mixed arithmetic: bfloat16 convolutions, in a frozen network with the
+/// normalisation and its bias in them, and everything else in 32 bits. Kernels are chosen by rule. A search measures time, so that its choice, and with it the
 /// last digits, can be another one in every run.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Device {

@@ -6,7 +6,7 @@ use super::architecture::Convolution;
 use super::weights::Weights;
 
 /// Added to every variance, as PyTorch does.
-pub const EPSILON: f32 = 1e-5;
+pub const EPSILON: f64 = 1e-5;
 
 /// A kernel `[out, in, height, width]` and a bias that do what convolution and normalisation did.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,14 +30,25 @@ fn fold_one(convolution: &Convolution, named: &BTreeMap<String, &[f32]>) -> Fold
     let layer = &convolution.normalisation;
     let (scale, shift) = (of(layer, "weight"), of(layer, "bias"));
     let (mean, variance) = (of(layer, "running_mean"), of(layer, "running_var"));
-    let factors: Vec<f32> =
-        scale.iter().zip(variance).map(|(scale, v)| scale / (v + EPSILON).sqrt()).collect();
+    let affine = affine([scale, shift, mean, variance], EPSILON);
     let one = convolution.inputs * convolution.size * convolution.size;
-    let kernel = of(&convolution.kernel, "weight").chunks_exact(one).zip(&factors);
-    let kernel = kernel.flat_map(|(part, factor)| part.iter().map(move |value| value * factor));
-    let bias = shift.iter().zip(mean).zip(&factors);
+    let kernel = of(&convolution.kernel, "weight").chunks_exact(one).zip(&affine);
+    let kernel = kernel.flat_map(|(part, (factor, _))| {
+        part.iter().map(move |value| (f64::from(*value) * factor) as f32)
+    });
     Folded {
         kernel: kernel.collect(),
-        bias: bias.map(|((shift, mean), factor)| shift - mean * factor).collect(),
+        bias: affine.iter().map(|(_, shift)| *shift as f32).collect(),
     }
+}
+
+/// What a normalisation of scale, shift, mean and variance does to each channel: a factor, and what
+/// is added then.
+pub(crate) fn affine([scale, shift, mean, variance]: [&[f32]; 4], epsilon: f64) -> Vec<(f64, f64)> {
+    let channels = scale.iter().zip(shift).zip(mean.iter().zip(variance));
+    let one = |((&scale, &shift), (&mean, &variance)): ((&f32, &f32), (&f32, &f32))| {
+        let factor = f64::from(scale) / (f64::from(variance) + epsilon).sqrt();
+        (factor, f64::from(shift) - f64::from(mean) * factor)
+    };
+    channels.map(one).collect()
 }

@@ -1,18 +1,19 @@
 //! A frozen network: normalisations are part of the kernels.
 
+use std::ops::Range;
+
 use ivoro::Matrix;
 use rayon::prelude::*;
 
 use super::convolution::{convolve_here, prepare};
 use super::input::Lookup;
-use super::normalise::EPSILON;
 use super::plan::{Layer, Plan};
 use super::product::Store;
 use super::{check_size, count_images, pool};
 use crate::dataset::Shape;
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
-use crate::network::{Architecture, Weights};
+use crate::network::{Architecture, EPSILON, Weights, affine};
 
 /// Pixels of the images that go through the network together: enough for products of a good size
 /// in the last stage, few enough for the caches.
@@ -184,20 +185,15 @@ impl Network {
 
 impl Folded {
     fn new(layer: &Layer, learned: &[f32], measured: &[f32]) -> Self {
-        let weights = |range: &std::ops::Range<usize>| learned[range.clone()].iter();
-        let running = |range: &std::ops::Range<usize>| measured[range.clone()].iter();
-        let root = |variance: &f32| (f64::from(*variance) + EPSILON).sqrt();
-        let pairs = weights(&layer.scale).zip(running(&layer.variance));
-        let factors: Vec<f64> =
-            pairs.map(|(scale, variance)| f64::from(*scale) / root(variance)).collect();
-        let shifts = weights(&layer.shift).zip(running(&layer.mean)).zip(&factors);
-        let shift = |((shift, mean), factor): ((&f32, &f32), &f64)| {
-            (f64::from(*shift) - f64::from(*mean) * factor) as f32
-        };
-        let bias = shifts.map(shift).collect();
-        let kernel = weights(&layer.kernel).zip(factors.iter().cycle());
+        let weights = |range: &Range<usize>| &learned[range.clone()];
+        let running = |range: &Range<usize>| &measured[range.clone()];
+        let (scale, shift) = (weights(&layer.scale), weights(&layer.shift));
+        let affine =
+            affine([scale, shift, running(&layer.mean), running(&layer.variance)], EPSILON);
+        let bias = affine.iter().map(|(_, shift)| *shift as f32).collect();
+        let kernel = weights(&layer.kernel).iter().zip(affine.iter().cycle());
         let kernel: Vec<f32> =
-            kernel.map(|(value, factor)| (f64::from(*value) * factor) as f32).collect();
+            kernel.map(|(value, (factor, _))| (f64::from(*value) * factor) as f32).collect();
         Self { kernel: prepare(&layer.window, &kernel), bias }
     }
 

@@ -11,8 +11,8 @@
 use pulp::Arch;
 use rayon::prelude::*;
 
-/// Added to a variance before its root is taken.
-pub(super) const EPSILON: f64 = 1e-5;
+use crate::network::EPSILON;
+
 /// Share of the newest batch in the running statistics.
 const MOMENTUM: f64 = 0.1;
 /// Values that one task handles.

@@ -4,10 +4,11 @@ use super::convolution::{
     Memory, backward_inputs, backward_kernel, convolve, convolve_here, prepare,
 };
 use super::loss::cross_entropy;
-use super::normalise::{self, Around, EPSILON, Moments, Statistics};
+use super::normalise::{self, Around, Moments, Statistics};
 use super::pool::{self, Maximum};
 use super::product::Store;
 use super::window::Window;
+use crate::network::EPSILON;
 
 fn random(seed: u64, count: usize) -> Vec<f32> {
     (0..count as u64).map(|at| (2.0 * ivoro::random::unit(seed, at) - 1.0) as f32).collect()

@@ -13,6 +13,7 @@ use super::wire::{Field, Fields};
 use super::{Compute, Source};
 use crate::dataset::Shape;
 use crate::engine::cpu::graph::{Builder, Graph};
+use crate::network::affine;
 
 /// Networks of more operators are left to a runtime.
 const MOST_OPERATORS: usize = 4096;
@@ -298,12 +299,11 @@ impl<'a> Network<'_, 'a> {
         let mut weights = |at| self.vector(node, at, outputs);
         let (scale, shift, means, variance) = (weights(1)?, weights(2)?, weights(3)?, weights(4)?);
         let epsilon = f64::from(node.float("epsilon", 1e-5));
-        let kernels = kernel.chunks_exact_mut(kernel.len() / outputs);
-        for (at, kernel) in kernels.enumerate() {
-            let factor = f64::from(scale[at]) / (f64::from(variance[at]) + epsilon).sqrt();
+        let kernels = kernel.chunks_exact_mut(kernel.len() / outputs).zip(bias);
+        let affine = affine([&scale[..], &shift, &means, &variance], epsilon);
+        for ((kernel, bias), (factor, shift)) in kernels.zip(affine) {
             kernel.iter_mut().for_each(|value| *value = (f64::from(*value) * factor) as f32);
-            let centred = f64::from(bias[at]) - f64::from(means[at]);
-            bias[at] = (centred * factor + f64::from(shift[at])) as f32;
+            *bias = (f64::from(*bias) * factor + shift) as f32;
         }
         Some(())
     }

@@ -28,7 +28,8 @@ use crate::error::{Error, Result};
 pub enum Arithmetic {
     /// 32-bit numbers everywhere.
     Full,
-    /// bfloat16 for convolutions; weights, statistics, linear layers and loss in 32 bits.
+    /// bfloat16 for convolutions, which in a frozen network have the normalisation in them; weights,
+    /// statistics, linear layers and loss in 32 bits.
     Mixed,
 }
 
