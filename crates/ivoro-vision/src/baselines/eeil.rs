@@ -21,8 +21,8 @@ pub(super) struct Eeil {
 }
 
 impl Method for Eeil {
-    fn rehearsed(&self) -> &[usize] {
-        self.memory.rows()
+    fn memory(&self) -> Option<&Memory> {
+        Some(&self.memory)
     }
 
     fn needs_before(&self) -> bool {

@@ -20,8 +20,8 @@ pub(super) struct Icarl {
 }
 
 impl Method for Icarl {
-    fn rehearsed(&self) -> &[usize] {
-        self.memory.rows()
+    fn memory(&self) -> Option<&Memory> {
+        Some(&self.memory)
     }
 
     fn needs_before(&self) -> bool {

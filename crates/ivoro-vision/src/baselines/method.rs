@@ -6,6 +6,7 @@ use ivoro::Matrix;
 
 use super::Baseline;
 use super::classroom::Classroom;
+use super::exemplars::Memory;
 use super::fine_tuning::FineTuning;
 use super::head::Head;
 use crate::error::Result;
@@ -59,9 +60,10 @@ pub(super) trait Method {
         1
     }
 
-    /// Rows of earlier phases that are trained on again: none without exemplars.
-    fn rehearsed(&self) -> &[usize] {
-        &[]
+    /// The images of earlier phases that are trained on again. A method of a name that keeps none
+    /// is refused with one.
+    fn memory(&self) -> Option<&Memory> {
+        None
     }
 
     /// Whether the network of the phase before is asked about every batch.

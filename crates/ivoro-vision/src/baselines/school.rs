@@ -12,6 +12,7 @@ use ivoro::run::assess;
 use super::Baseline;
 use super::classroom::{Classroom, Seen, look};
 use super::course::Course;
+use super::exemplars::Memory;
 use super::head::{Head, fit};
 use super::method::{Lesson, Method, Phase};
 use crate::dataset::{Broken, Dataset, Fit, Split};
@@ -152,6 +153,10 @@ impl<'a> School<'a> {
         readings: &[Baseline],
         each_step: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Option<Vec<TaughtPhase>>> {
+        let free = readings.iter().find(|reading| reading.is_exemplar_free());
+        if let Some(free) = free.filter(|_| method.memory().is_some()) {
+            return Err(Error::Engine { what: format!("{free} keeps no images") });
+        }
         let joint = readings.contains(&Baseline::JointTraining);
         let mut pupil = self.pupil(method, joint)?;
         let mut taught = Vec::new();
@@ -252,7 +257,7 @@ impl<'a> School<'a> {
             before = method.needs_before().then_some(backbone);
         }
         let mut rows = self.rows(&phase.classes);
-        rows.extend_from_slice(method.rehearsed());
+        rows.extend_from_slice(method.memory().map_or(&[], Memory::rows));
         let mut course =
             Course { school: self, phase, recipe: &recipe, before, old_head: &old_head, step: 0 };
         if !course.go(rows, &mut *student, method, &mut pupil.head, each_step)? {
@@ -270,7 +275,7 @@ impl<'a> School<'a> {
         let mut course =
             Course { school: self, phase, recipe: &gentler, before, old_head: &left, step: 0 };
         pupil.head.begin();
-        let rows = method.rehearsed().to_vec();
+        let rows = method.memory().map_or(Vec::new(), |memory| memory.rows().to_vec());
         if !course.go(rows, &mut *student, method, &mut pupil.head, each_step)? {
             return Ok(false);
         }

@@ -181,6 +181,19 @@ fn eeil_ends_a_phase_with_as_many_images_of_every_class() {
 }
 
 #[test]
+fn a_name_that_keeps_no_image_has_no_memory() {
+    let data = dataset();
+    let weights = network(&data);
+    for baseline in Baseline::ALL {
+        let keeps = baseline.exemplars().is_some();
+        assert_eq!(baseline.method().memory().is_some(), keeps, "{baseline}");
+    }
+    let mut keeps = Baseline::Eeil.method();
+    let refused = school(&data, &weights).teach_by(&mut *keeps, &[Baseline::Lwf], &mut |_| true);
+    assert!(refused.unwrap_err().to_string().contains("LwF keeps no images"));
+}
+
+#[test]
 fn the_head_has_the_temperature_of_the_networks_own_recipe() {
     let data = dataset();
     let mut weights = network(&data);

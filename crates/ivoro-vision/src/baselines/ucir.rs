@@ -95,8 +95,8 @@ fn transposed(matrix: &Matrix) -> Result<Matrix> {
 }
 
 impl Method for Ucir {
-    fn rehearsed(&self) -> &[usize] {
-        self.memory.rows()
+    fn memory(&self) -> Option<&Memory> {
+        Some(&self.memory)
     }
 
     fn needs_before(&self) -> bool {
@@ -277,8 +277,8 @@ mod tests {
     }
 
     impl Method for Watched {
-        fn rehearsed(&self) -> &[usize] {
-            self.inner.rehearsed()
+        fn memory(&self) -> Option<&Memory> {
+            self.inner.memory()
         }
 
         fn needs_before(&self) -> bool {
