@@ -1,8 +1,10 @@
 //! The command line, as text that teaches.
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ivoro::Variant;
@@ -15,7 +17,7 @@ pub(crate) use crate::args_figures::{
 use crate::args_reproduce::ReproduceArguments;
 pub(crate) use crate::args_settings::SettingArguments;
 use crate::image_args::{
-    DemoArguments, ExtractArguments, LookArguments, PipelineArguments, TrainArguments,
+    DemoArguments, ExtractArguments, FitArguments, LookArguments, PipelineArguments, TrainArguments,
 };
 
 /// Teach a running classifier new classes, from their features alone.
@@ -34,22 +36,37 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What the user wrote; help and errors end the program.
-    pub(crate) fn of_user() -> Self {
-        let matches = Self::command().get_matches();
-        let mut arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-        if let (Command::Run(run), Some(("run", given))) =
-            (&mut arguments.command, matches.subcommand())
-        {
-            run.for_images = given_for_images(given);
+    /// What a command line says, the program's name first.
+    pub(crate) fn read(
+        line: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
+        let mut known = Self::command();
+        let matches = known.try_get_matches_from_mut(line)?;
+        let mut arguments = Self::from_arg_matches(&matches)?;
+        let Some((_, given)) = matches.subcommand() else { return Ok(arguments) };
+        let look = match &mut arguments.command {
+            Command::Run(run) => {
+                run.for_images = given_of::<PipelineArguments>(given);
+                return Ok(arguments);
+            }
+            Command::Learn(learn) => &learn.look,
+            Command::Update(update) => &update.look,
+            Command::Predict(predict) => &predict.look,
+            _ => return Ok(arguments),
+        };
+        match given_of::<FitArguments>(given).first() {
+            Some(flag) if look.network.backbone.is_none() => {
+                let text = format!("{flag} is for images, which need --backbone");
+                Err(known.error(ErrorKind::MissingRequiredArgument, text))
+            }
+            _ => Ok(arguments),
         }
-        arguments
     }
 }
 
-/// The flags among those given that only a data set of images has a use for.
-fn given_for_images(given: &ArgMatches) -> Vec<String> {
-    let all = PipelineArguments::augment_args(clap::Command::new("images"));
+/// The flags of one kind among those given.
+fn given_of<Kind: Args>(given: &ArgMatches) -> Vec<String> {
+    let all = Kind::augment_args(clap::Command::new("kind"));
     let used = |flag: &&clap::Arg| {
         given.value_source(flag.get_id().as_str()) == Some(ValueSource::CommandLine)
     };
@@ -245,7 +262,7 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) pipeline: PipelineArguments,
 
-    /// The flags among those that the user gave.
+    /// Those of the flags for images that were given.
     #[arg(skip)]
     pub(crate) for_images: Vec<String>,
 

@@ -36,9 +36,10 @@ pub(crate) struct FitArguments {
     #[arg(long, value_name = "PIXELS")]
     pub(crate) size: Option<usize>,
 
-    /// How other sizes are brought to it: stretch both sides, or cut out the centre.
-    #[arg(long, value_name = "HOW", default_value = "stretch")]
-    pub(crate) fit: FitChoice,
+    /// How other sizes are brought to it: stretch both sides, or cut out the centre (default: as for
+    /// the images that the network was trained on, else stretch).
+    #[arg(long, value_name = "HOW")]
+    pub(crate) fit: Option<FitChoice>,
 
     /// Leave out images that can't be read, and list them, instead of stopping at the first.
     #[arg(long)]
@@ -54,18 +55,24 @@ impl FitArguments {
     /// made for, else that of the first image, which all others must then have too.
     pub(crate) fn fit(&self, own: Shape, network: Option<Fit>) -> Fit {
         let channels = network.map_or(own.channels, |fit| fit.shape.channels);
-        match (self.size, network) {
-            (Some(size), _) => Fit {
-                shape: Shape { height: size, width: size, channels },
-                how: match self.fit {
-                    FitChoice::Stretch => How::Resize,
-                    FitChoice::Centre => How::ResizeThenCentreCrop { resize: size * 8 / 7 },
-                },
-            },
-            (None, Some(fit)) if fit.shape.height > 0 => fit,
-            (None, None) => Fit { shape: own, how: How::Exact },
-            (None, Some(_)) => Fit { shape: Shape { channels, ..own }, how: How::Resize },
-        }
+        let shape = match (self.size, network) {
+            (Some(size), _) => Shape { height: size, width: size, channels },
+            (None, Some(fit)) if fit.shape.height > 0 => fit.shape,
+            (None, _) => Shape { channels, ..own },
+        };
+        // sides of a centre are 7/8 of the shorter side before
+        let centre = How::ResizeThenCentreCrop { resize: shape.height.max(shape.width) * 8 / 7 };
+        let trained = network.map(|fit| match fit.how {
+            How::ResizeThenCentreCrop { .. } if fit.shape != shape => centre,
+            how => how,
+        });
+        let untrained = if self.size.is_none() { How::Exact } else { How::Resize };
+        let how = match self.fit {
+            Some(FitChoice::Stretch) => How::Resize,
+            Some(FitChoice::Centre) => centre,
+            None => trained.unwrap_or(untrained),
+        };
+        Fit { shape, how }
     }
 }
 

@@ -16,7 +16,8 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = args::Arguments::of_user();
+    let line = std::env::args_os();
+    let arguments = args::Arguments::read(line).unwrap_or_else(|error| error.exit());
     if let Some(threads) = arguments.threads {
         // the only error is a second call
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();

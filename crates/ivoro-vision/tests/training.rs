@@ -141,7 +141,7 @@ fn the_checkpoint_of_another_training_is_not_written_over() {
     let mut other = plan(4);
     other.fit.how = How::Resize;
     let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it went on") };
-    assert!(error.to_string().contains("--fit"), "{error}");
+    assert!(error.to_string().contains("how images are fitted"), "{error}");
     let mut other = plan(4);
     other.base = vec![0, 1];
     let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it went on") };

@@ -83,8 +83,30 @@ impl<'a> Baselines<'a> {
 
     /// Trains what is not finished; two ways to answer that share a training share it.
     pub(super) fn train(&self, wanted: &[Baseline], ledger: &mut Ledger) -> Result<(), Failure> {
+        // on another device it is the same training
+        let settings = self.settings();
+        let parts = ["recipe", "network", "revision"];
+        let same = |method: &MethodRecord| {
+            parts.iter().all(|part| method.settings.get(part) == settings.get(part))
+        };
         let missing: Vec<Baseline> =
-            wanted.iter().copied().filter(|one| !ledger.take_up(&one.to_string())).collect();
+            wanted.iter().copied().filter(|one| !ledger.take_up(&one.to_string(), same)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let Trained { dataset, weights, fit, .. } = &self.trained;
+        let pipeline = &self.arguments.pipeline;
+        let school = School::new(
+            dataset,
+            &self.arrival,
+            self.protocol.phases().collect(),
+            weights,
+            self.recipe.clone(),
+            *fit,
+            pipeline.images.broken(),
+            pipeline.device.clone(),
+        )?;
+        school.left_out().iter().for_each(|sentence| eprintln!("left out: {sentence}"));
         let mut done = Vec::new();
         for &baseline in &missing {
             if done.contains(&baseline.training()) {
@@ -93,34 +115,26 @@ impl<'a> Baselines<'a> {
             done.push(baseline.training());
             let same = |other: &&Baseline| other.training() == baseline.training();
             let readings: Vec<Baseline> = missing.iter().filter(same).copied().collect();
-            self.train_one(&readings, ledger)?;
+            self.train_one(&school, &readings, ledger)?;
         }
         Ok(())
     }
 
-    fn train_one(&self, readings: &[Baseline], ledger: &mut Ledger) -> Result<(), Failure> {
-        let Trained { dataset, weights, fit, .. } = &self.trained;
-        let phases: Vec<_> = self.protocol.phases().collect();
-        let pipeline = &self.arguments.pipeline;
-        let school = School::new(
-            dataset,
-            &self.arrival,
-            phases.clone(),
-            weights,
-            self.recipe.clone(),
-            *fit,
-            pipeline.images.broken(),
-            pipeline.device.clone(),
-        )?;
-        school.left_out().iter().for_each(|sentence| eprintln!("left out: {sentence}"));
-        let later = phases.len().saturating_sub(1).max(1);
+    fn train_one(
+        &self,
+        school: &School<'_>,
+        readings: &[Baseline],
+        ledger: &mut Ledger,
+    ) -> Result<(), Failure> {
+        let phases = self.protocol.sizes().len();
+        let later = phases.saturating_sub(1).max(1);
         let bar = progress::bar(later * self.recipe.epochs);
         let name = readings[0].training().to_string();
         let taught = school.teach(readings, &mut |at| {
             bar.set_message(format!(
                 "{name}, phase {} of {}, epoch {} of {}",
                 at.phase,
-                phases.len(),
+                phases,
                 at.epoch.0 + 1,
                 at.epoch.1
             ));
@@ -143,6 +157,16 @@ impl<'a> Baselines<'a> {
         Ok(())
     }
 
+    /// What a training was done with.
+    fn settings(&self) -> serde_json::Value {
+        json!({
+            "recipe": self.recipe,
+            "device": self.arguments.pipeline.device.to_string(),
+            "network": self.trained.fingerprint,
+            "revision": REVISION,
+        })
+    }
+
     fn record(&self, reading: Baseline, taught: &[TaughtPhase], at: usize) -> MethodRecord {
         let phases: Vec<_> = taught.iter().map(|phase| phase.outcomes[at].clone()).collect();
         MethodRecord {
@@ -150,10 +174,7 @@ impl<'a> Baselines<'a> {
             kind: Kind::Baseline,
             exemplar_free: reading.is_exemplar_free(),
             exemplars: reading.exemplars(),
-            settings: json!({
-                "recipe": self.recipe,
-                "device": self.arguments.pipeline.device.to_string(),
-            }),
+            settings: self.settings(),
             summary: Summary::of(&phases),
             phases,
             ..MethodRecord::default()

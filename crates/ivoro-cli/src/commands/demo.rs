@@ -1,7 +1,6 @@
 use std::path::Path;
 
 use anstream::eprintln;
-use clap::Parser;
 
 use super::run;
 use crate::args::{Arguments, Command};
@@ -27,7 +26,7 @@ pub(crate) fn demo(arguments: &DemoArguments) -> Result<(), Failure> {
     let words = words(arguments, &images);
     eprintln!("this demonstration is the command\n  ivoro {}\n", words.join(" "));
     let line = std::iter::once("ivoro".to_owned()).chain(words);
-    let parsed = Arguments::try_parse_from(line);
+    let parsed = Arguments::read(line);
     let Ok(Arguments { command: Command::Run(run_arguments), .. }) = parsed else {
         let folder = arguments.out.display();
         return Err(Failure::Usage(format!("{folder}: no name for a folder here")));

@@ -8,6 +8,9 @@ use ivoro::record::{MethodRecord, RunRecord};
 use crate::failure::Failure;
 use crate::output;
 
+/// Records of other comparisons that are kept beside the present one.
+const MOST_ASIDE: usize = 1000;
+
 pub(super) struct Ledger {
     pub(super) record: RunRecord,
     /// Methods that the file held and that have not been asked for yet.
@@ -29,14 +32,20 @@ impl Ledger {
         whole
     }
 
-    /// Whether the method was finished earlier; then it is part of the record again.
-    pub(super) fn take_up(&mut self, name: &str) -> bool {
+    /// Whether the method was finished earlier and is the `same`; then it is part of the record
+    /// again. Another one is forgotten.
+    pub(super) fn take_up(&mut self, name: &str, same: impl Fn(&MethodRecord) -> bool) -> bool {
         let Some(at) = self.earlier.iter().position(|method| method.name == name) else {
             return false;
         };
         let method = self.earlier.remove(at);
-        self.record.methods.push(method);
-        true
+        let taken = same(&method);
+        if taken {
+            self.record.methods.push(method);
+        } else {
+            anstream::eprintln!("note: {name} was trained in another way; it is trained again");
+        }
+        taken
     }
 
     /// Adds a finished method and saves. What was not asked for this time stays in the file.
@@ -62,7 +71,15 @@ fn finished(path: &Path, wanted: &RunRecord) -> Result<Vec<MethodRecord>, Failur
         );
         return Ok(found.methods);
     }
-    let aside = path.with_extension("json.before");
+    let before = |number: usize| match number {
+        1 => path.with_extension("json.before"),
+        _ => path.with_extension(format!("json.before-{number}")),
+    };
+    // nothing that was put aside earlier is written over
+    let free = (1..=MOST_ASIDE).map(before).find(|aside| !aside.exists());
+    let aside = free.ok_or_else(|| {
+        Failure::Usage(format!("{}: {MOST_ASIDE} others were put aside here", path.display()))
+    })?;
     fs_err::rename(path, &aside)?;
     anstream::eprintln!(
         "note: {} was of other data, options or another version; it is now {}",

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anstream::eprintln;
-use clap::Parser;
 use indicatif::HumanDuration;
 use ivoro_web::Inputs;
 use serde::{Deserialize, Serialize};
@@ -112,6 +111,10 @@ impl Job {
             (None, None) => name_of(&data),
         };
         check_backbone(arguments, &grid)?;
+        if let Some(flag) = means(arguments).first().filter(|_| !holds_images(&data)) {
+            let text = format!("{} holds features: {flag} is for images", data.display());
+            return Err(Failure::Usage(text));
+        }
         let recipe = built_in.recipe.filter(|_| arguments.grid.is_none());
         let recipe = recipe.map(|(name, text)| (own.join(name), text));
         let cells = grid.cells(&Setting {
@@ -209,7 +212,7 @@ impl Job {
 fn understood(cell: &Cell) -> Result<RunArguments, Failure> {
     let line = std::iter::once("ivoro".to_owned()).chain(cell.command());
     let wrong = |text: &str| Failure::Usage(format!("{}: {text}", cell.folder.display()));
-    match Arguments::try_parse_from(line) {
+    match Arguments::read(line) {
         Ok(Arguments { command: Command::Run(arguments), .. }) => Ok(arguments.with_defaults()),
         Ok(_) => Err(wrong("not a command of ivoro run")),
         Err(error) => {

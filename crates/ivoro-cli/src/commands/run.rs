@@ -99,12 +99,7 @@ impl Job<'_> {
             Some(Baselines::new(arguments, trained, protocol, order)?)
         };
         let mut record = match (&heads, &trained) {
-            (Some(heads), None) => heads.outline(arguments, order),
-            (Some(heads), Some(trained)) => {
-                let mut both = heads.outline(arguments, order);
-                both.options["baselines"] = trained.outline().options;
-                both
-            }
+            (Some(heads), _) => heads.outline(arguments, order),
             (None, Some(trained)) => trained.outline(),
             (None, None) => RunRecord::default(),
         };
@@ -178,7 +173,7 @@ impl Heads {
         let bar = progress::bar(self.methods.len() * phases);
         let run = |method: &Method, ledger: &mut Ledger| -> Result<(), Failure> {
             bar.set_message(method.name().to_owned());
-            if ledger.take_up(method.name()) {
+            if ledger.take_up(method.name(), |_| true) {
                 bar.inc(phases as u64);
                 return Ok(());
             }

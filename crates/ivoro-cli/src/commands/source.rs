@@ -46,8 +46,8 @@ impl Source {
     /// Opens what the arguments name.
     pub(super) fn open(arguments: &RunArguments) -> Result<Self, Failure> {
         let Some(path) = &arguments.features else {
-            of_no_use(arguments, EMBEDDED_NAME)?;
             let file = input::read_bytes(EMBEDDED_NAME, EMBEDDED, &options(arguments))?;
+            of_no_use(arguments, EMBEDDED_NAME)?;
             let found = found(arguments, file, EMBEDDED_NAME.to_owned())?;
             return Ok(Self::Features(Box::new(found)));
         };
@@ -55,8 +55,9 @@ impl Source {
         let images = images(arguments, path)?;
         let Some(dataset) = images else {
             spinner.finish_and_clear();
+            let found = read(arguments, path)?;
             of_no_use(arguments, &path.display().to_string())?;
-            return Ok(Self::Features(Box::new(read(arguments, path)?)));
+            return Ok(Self::Features(Box::new(found)));
         };
         let identity = dataset.identity()?;
         spinner.finish_and_clear();
@@ -154,7 +155,7 @@ fn of_no_use(arguments: &RunArguments, name: &str) -> Result<(), Failure> {
     match &arguments.for_images[..] {
         [] => Ok(()),
         flags => Err(Failure::Usage(format!(
-            "{name} holds features: {} is for a data set of images",
+            "{name} holds features; only for a data set of images: {}",
             flags.join(", ")
         ))),
     }

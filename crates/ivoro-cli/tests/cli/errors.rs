@@ -136,9 +136,19 @@ fn a_rejection_without_a_threshold() {
 fn a_flag_for_images_beside_features() {
     let place = Place::new();
     let text = refused(&place, "run data.features --variants iVoro --views upright --epochs 3");
-    assert!(text.contains("data.features holds features: --views, --epochs is for"), "{text}");
+    assert!(
+        text.contains(
+            "data.features holds features; only for a data set of images: --views, --epochs"
+        ),
+        "{text}"
+    );
     let text = refused(&place, "run --variants iVoro --skip-broken");
-    assert!(text.contains("--skip-broken is for a data set of images"), "{text}");
+    assert!(text.contains("of images: --skip-broken"), "{text}");
+    // a folder that is not there holds nothing
+    let text = refused(&place, "run nowhere --epochs 3");
+    assert!(text.contains("nowhere") && !text.contains("features;"), "{text}");
+    let text = place.ivoro("learn model.ivoro data.features --size 32").bad(2);
+    assert!(text.contains("--size") && text.contains("--backbone"), "{text}");
     let text = place.ivoro("learn model.ivoro data.features --device cpu").bad(2);
     assert!(text.contains("--backbone"), "{text}");
 }

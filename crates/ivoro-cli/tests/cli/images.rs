@@ -182,9 +182,25 @@ fn baselines_train_the_network_on_and_leave_record_and_pictures() {
         let mixed = mixed.replace("--out out", &format!("--out {variants}"));
         place.ivoro(&mixed).good();
         let other = place.ivoro(&format!("{mixed} --phase-epochs 2"));
-        assert!(other.err.contains("other data, options"), "{variants}: {}", other.err);
+        let said = ["other data, options", "trained in another way"];
+        assert!(said.iter().any(|said| other.err.contains(said)), "{variants}: {}", other.err);
+        let record: Value = serde_json::from_str(
+            &std::fs::read_to_string(place.path(&format!("{variants}/run.json"))).unwrap(),
+        )
+        .unwrap();
+        let last = record["methods"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["settings"]["recipe"]["epochs"], 2);
         assert_eq!(other.code, Some(0));
     }
+    // variants alone, then with baselines: what was finished stays in one file
+    let alone = run.replace("--baselines fine-tuning,icarl-nme,icarl-cnn --pictures", "");
+    let alone = alone.replace("--variants none", "--variants iVoro").replace("out out", "out both");
+    place.ivoro(&alone).good();
+    let more = place.ivoro(&format!("{alone} --baselines fine-tuning"));
+    assert!(more.err.contains("1 finished methods"), "{}", more.err);
+    let again = place.ivoro(&alone);
+    assert!(again.err.contains("2 finished methods"), "{}", again.err);
+    assert!(!place.path("both/run.json.before").exists());
     let said = place.ivoro("run data.features --baselines ewc --variants none").bad(2);
     assert!(said.contains("data set of images"), "{said}");
     let said = place.ivoro("run pictures --baselines ewk --variants none").bad(2);

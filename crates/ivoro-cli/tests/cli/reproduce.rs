@@ -54,7 +54,11 @@ fn a_grid_is_a_list_of_commands() {
     ivoro run data.features --data-set 'made up: <b>' --protocol 2,2,2 --order identity --variants iVoro-N --lambda 0.3 --iterations 5 --out runs/made-up---b/2+2x2/identity/heads-lambda-0.3
     ivoro run data.features --data-set 'made up: <b>' --protocol 2,2,2 --order identity --variants iVoro-N --lambda 0.5 --iterations 5 --out runs/made-up---b/2+2x2/identity/heads-lambda-0.5
     "#);
-    insta::assert_snapshot!(place.reproduce("--list --quick --cache c --device cpu").good(), @"ivoro run data.features --data-set 'made up: <b>' --protocol 2,2,2 --order identity --variants iVoro --iterations 5 --out runs/made-up---b/2+2x2/identity/quick-heads --cache c --device cpu");
+    insta::assert_snapshot!(place.reproduce("--list --quick").good(), @"ivoro run data.features --data-set 'made up: <b>' --protocol 2,2,2 --order identity --variants iVoro --iterations 5 --out runs/made-up---b/2+2x2/identity/quick-heads");
+    let said = place.reproduce("--list --device cpu").bad(2);
+    assert!(said.contains("data.features holds features: --device is for images"), "{said}");
+    let mnist = place.ivoro("reproduce mnist --list --quick --cache c --device cpu").good();
+    assert!(mnist.lines().all(|line| line.ends_with(" --cache c --device cpu")), "{mnist}");
     // nothing was run or written
     assert_eq!(place.names(), ["data.features", "grid.toml"]);
 }
@@ -126,7 +130,7 @@ fn finished_cells_are_not_computed_again_and_others_are() {
     let lambda = place.record("runs/made-up---b/2+2x2/identity/heads-lambda-0.3/run.json");
     assert_eq!(lambda.options["given"]["lambda"], 0.3);
 
-    let again = place.reproduce("--device cpu");
+    let again = place.reproduce("");
     assert!(again.err.contains("4 of 4 cells are finished and not computed again"));
     assert!(!again.err.contains("\ncell "), "{}", again.err);
     assert_eq!(again.good(), "");

@@ -52,3 +52,60 @@ impl Method for Eeil {
         Some(BALANCED)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{dataset, network, school_of};
+    use super::*;
+    use crate::baselines::Baseline;
+
+    /// EEIL that writes down which outputs were distilled in each step, of how many.
+    #[derive(Default)]
+    struct Watched {
+        inner: Eeil,
+        distilled: Vec<(usize, usize)>,
+    }
+
+    impl Method for Watched {
+        fn memory(&self) -> Option<&Memory> {
+            self.inner.memory()
+        }
+
+        fn needs_before(&self) -> bool {
+            true
+        }
+
+        fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+            if let Some(before) = lesson.before {
+                assert_eq!(before.head.len(), lesson.old);
+                self.distilled.push((lesson.old, head.len()));
+            }
+            self.inner.teach(lesson, points, head)
+        }
+
+        fn finish(
+            &mut self,
+            phase: &Phase,
+            room: &mut Classroom<'_, '_>,
+            head: &mut Head,
+        ) -> Result<()> {
+            self.inner.finish(phase, room, head)
+        }
+
+        fn balanced(&self) -> Option<f64> {
+            self.inner.balanced()
+        }
+    }
+
+    #[test]
+    fn new_outputs_are_distilled_too_while_kept_images_alone_are_trained_on() {
+        let data = dataset();
+        let weights = network(&data);
+        let school = school_of(&data, &weights, vec![0..4, 4..6]);
+        let mut watched = Watched::default();
+        school.teach_by(&mut watched, &[Baseline::Eeil], &mut |_| true).unwrap();
+        let mut stages = watched.distilled.clone();
+        stages.dedup();
+        assert_eq!(stages, [(4, 6), (6, 6)]);
+    }
+}

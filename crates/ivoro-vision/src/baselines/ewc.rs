@@ -55,8 +55,16 @@ impl Method for Ewc {
         head: &mut Head,
     ) -> Result<()> {
         let (network, own) = importance(room, head)?;
+        if network.is_empty() {
+            // no image of the phase could be read: what mattered still does
+            if let Some(anchor) = &mut self.network {
+                anchor.at.clone_from(&room.weights.learned);
+            }
+            self.head.at = head.values().to_vec();
+            return Ok(());
+        }
         // every class counts alike, so that many phases do not water the base phase down
-        let share = phase.classes.len() as f32 / phase.classes.end.max(1) as f32;
+        let share = share_of(phase);
         let old = self.network.take().map(|anchor| anchor.importance).unwrap_or_default();
         let importance = mix(&old, network, share);
         self.network = Some(Anchor { at: room.weights.learned.clone(), importance });
@@ -101,6 +109,11 @@ fn add_squares(sums: &mut Vec<f32>, gradient: &[f32]) {
     sums.iter_mut().zip(gradient).for_each(|(sum, value)| *sum += value * value);
 }
 
+/// Which share of the classes known are those of a phase.
+fn share_of(phase: &Phase) -> f32 {
+    phase.classes.len() as f32 / phase.classes.end.max(1) as f32
+}
+
 /// The mean over classes, those of the new phase having this share; weights that are new have no old part.
 fn mix(old: &[f32], new: Vec<f32>, share: f32) -> Vec<f32> {
     let earlier = old.iter().copied().map(Some).chain(std::iter::repeat(None));
@@ -116,8 +129,9 @@ mod tests {
 
     #[test]
     fn the_importance_of_a_phase_counts_by_its_classes() {
-        // two classes behind six: a quarter is new
-        assert_eq!(mix(&[4.0, 0.0], vec![0.0, 4.0, 5.0], 0.25), [3.0, 1.0, 5.0]);
+        // two classes behind six: a quarter is new, whatever phases there were
+        let share = share_of(&Phase { index: 3, classes: 6..8 });
+        assert_eq!(mix(&[4.0, 0.0], vec![0.0, 4.0, 5.0], share), [3.0, 1.0, 5.0]);
     }
 
     #[test]

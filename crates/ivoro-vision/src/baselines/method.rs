@@ -16,9 +16,10 @@ use crate::train::Recipe;
 pub(super) struct Lesson<'a> {
     /// The output that each view should have: its class, or class · 4 + rotation.
     pub(super) labels: &'a [usize],
-    /// Points that the network of the phase before makes of the same views; none in the base phase.
+    /// Points that a frozen network makes of the same views, that of the phase before or, while kept
+    /// images alone are trained on, that of this phase; none in the base phase.
     pub(super) before: Option<&'a Before<'a>>,
-    /// Outputs of the classes known before this phase.
+    /// Outputs that the frozen network's head has.
     pub(super) old: usize,
     /// How the phase is trained.
     pub(super) recipe: &'a Recipe,
@@ -28,7 +29,7 @@ pub(super) struct Lesson<'a> {
     pub(super) step: u64,
 }
 
-/// The network of the phase before.
+/// A network as it was before.
 pub(super) struct Before<'a> {
     /// What it makes of the views.
     pub(super) points: Matrix,

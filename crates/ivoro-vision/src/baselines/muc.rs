@@ -51,7 +51,6 @@ impl Method for Muc {
     }
 
     fn begin(&mut self, _: &Phase, _: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
-        self.sides.iter_mut().for_each(Head::begin);
         self.before = self.sides.clone();
         Ok(())
     }

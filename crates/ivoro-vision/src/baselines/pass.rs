@@ -42,6 +42,9 @@ impl Method for Pass {
         let Some(before) = lesson.before else { return Ok(loss) };
         loss.value += distance(points, &before.points, DISTILLATION, &mut loss.points);
         let (noisy, labels) = self.noisy_means(points.rows() / SISTERS, lesson);
+        if labels.is_empty() {
+            return Ok(loss);
+        }
         let means = on_outputs(&noisy, head, |outputs, gradient| {
             cross_entropy(outputs, &labels, &all, 1.0, PROTOTYPES, gradient)
         });
@@ -58,7 +61,7 @@ impl Method for Pass {
             self.means.push(mean);
         }
         if phase.index == 0 {
-            self.radius = (squares / f64::from(seen.max(1) as u32)).sqrt() as f32;
+            self.radius = (squares / seen.max(1) as f64).sqrt() as f32;
         }
         Ok(())
     }

@@ -73,9 +73,9 @@ pub struct TaughtPhase {
 }
 
 /// A network and head that are trained on.
-struct Pupil {
+pub(super) struct Pupil {
     weights: Weights,
-    head: Head,
+    pub(super) head: Head,
 }
 
 impl<'a> School<'a> {
@@ -182,7 +182,7 @@ impl<'a> School<'a> {
     }
 
     /// The network and the head that a method begins with.
-    fn pupil(&self, method: &mut dyn Method, joint: bool) -> Result<Pupil> {
+    pub(super) fn pupil(&self, method: &mut dyn Method, joint: bool) -> Result<Pupil> {
         let base = self.phases[0].len();
         let outputs = self.network.architecture.outputs;
         let mut weights = self.network.clone();
@@ -203,9 +203,10 @@ impl<'a> School<'a> {
     }
 
     /// The temperature that the network was trained at, as its file says; else the recipe's.
-    pub(super) fn temperature(&self) -> f32 {
+    fn temperature(&self) -> f32 {
         let own = self.network.metadata.get("recipe");
         let own = own.and_then(|text| serde_json::from_str::<Recipe>(text).ok());
+        let own = own.filter(|recipe| recipe.check().is_ok());
         own.map_or(self.recipe.temperature, |recipe| recipe.temperature)
     }
 

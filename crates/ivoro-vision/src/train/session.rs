@@ -42,7 +42,7 @@ pub struct Training<'a> {
     dataset: &'a Dataset,
     left_out: Vec<String>,
     trainer: Box<dyn Trainer>,
-    /// Whether it has learned of an epoch that came to no end.
+    /// Whether it has learned in an epoch that has not come to its end.
     stopped: bool,
     /// Shared with the thread that writes it.
     checkpoint: Arc<Checkpoint>,
@@ -116,9 +116,9 @@ impl<'a> Training<'a> {
             return Ok(None);
         }
         self.restore()?;
+        self.stopped = true;
         let trainer = &mut *self.trainer;
         let epoch = run_epoch(trainer, &self.data, &self.plan.recipe, index, each_step)?;
-        self.stopped = epoch.is_none();
         if let Some(epoch) = &epoch {
             if !epoch.loss.is_finite() {
                 return Err(Error::Diverged { epoch: index + 1, loss: epoch.loss });
@@ -128,6 +128,7 @@ impl<'a> Training<'a> {
             let checkpoint = Arc::make_mut(&mut self.checkpoint);
             checkpoint.epochs.push(epoch.clone());
             checkpoint.state = state;
+            self.stopped = false;
             let (checkpoint, path) = (Arc::clone(&self.checkpoint), self.path.clone());
             self.writing = Some(std::thread::spawn(move || checkpoint.write(&path)));
         }
@@ -222,7 +223,7 @@ impl Plan {
         let differs = [
             ("network", found.architecture != self.architecture),
             ("recipe", found.recipe != self.recipe),
-            ("data set, base classes or --fit", found.data != identity),
+            ("data set, base classes, or how images are fitted", found.data != identity),
         ];
         match differs.iter().find(|(_, differs)| *differs) {
             Some((what, _)) => {

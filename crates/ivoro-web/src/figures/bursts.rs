@@ -54,7 +54,7 @@ pub(crate) fn side_by_side(group: &Group<'_>) -> Option<Shown> {
     let mut names = Vec::new();
     for (at, one) in chosen.iter().enumerate() {
         let mut dot = |value: f64, kind: usize, aside: f64| {
-            dots.push(Dot { at: (at as f64 + aside, value), name: None, first: false, kind });
+            dots.push(Dot { at: (at as f64 + aside, value), name: None, over: false, kind });
         };
         dot(one.single, 0, -0.12);
         dot(one.burst.2, 1, 0.0);

@@ -97,7 +97,7 @@ fn chart(
             if several || !row.is_honest() { row.label.clone() } else { row.name.clone() }
         }),
         // the best
-        first: at == 0,
+        over: at == 0,
         kind: kind(row),
     });
     let values = points.iter().map(|(_, _, accuracy)| *accuracy);

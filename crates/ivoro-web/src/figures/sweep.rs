@@ -149,7 +149,7 @@ pub(crate) fn layers(group: &Group<'_>) -> Option<Shown> {
             dots.push(Dot {
                 at: (names.len() as f64 + aside, last.mean),
                 name: None,
-                first: false,
+                over: false,
                 kind,
             });
         }

@@ -40,14 +40,14 @@ pub(crate) fn by_class(group: &Group<'_>) -> Vec<Shown> {
     let plain = group.row("iVoro").unwrap_or(row);
     let phases = &row.first().method.phases;
     let chosen = evenly(phases.len(), MOST_PHASES);
-    let (drawn_of, all) = (chosen.len(), phases.len());
     let drawn = chosen.into_iter().filter_map(|at| {
         let judge = plain.first().method.phases.get(at).unwrap_or(&phases[at]);
         boxes_of(group, row, plain, &phases[at], judge)
     });
     let mut drawn: Vec<Shown> = drawn.collect();
-    if let Some(last) = drawn.last_mut().filter(|_| drawn_of < all) {
-        last.caption = format!("{} {drawn_of} of {all} phases are drawn.", last.caption);
+    let (count, all) = (drawn.len(), phases.len());
+    if let Some(last) = drawn.last_mut().filter(|_| count < all) {
+        last.caption = format!("{} {count} of {all} phases are drawn.", last.caption);
     }
     drawn
 }
@@ -125,7 +125,7 @@ fn gain(group: &Group<'_>, with: &Row<'_>, without: &Row<'_>) -> Option<Shown> {
     let dots: Vec<Dot> = classes
         .filter_map(|(class, alone)| {
             let hv = class.uncertainty.filter(|hv| hv.is_finite())?;
-            Some(Dot { at: (share(class) - share(alone), hv), name: None, first: false, kind: 0 })
+            Some(Dot { at: (share(class) - share(alone), hv), name: None, over: false, kind: 0 })
         })
         .collect();
     let (x, y): (Vec<f64>, Vec<f64>) = dots.iter().map(|dot| dot.at).unzip();

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::name;
 use crate::group::{Group, fault};
 use crate::inputs::Inputs;
-use crate::paper::{PaperProtocol, paper};
+use crate::paper::{PaperProtocol, paper, same_name};
 
 /// Files with what of them is left out, and with what is counted once.
 pub(super) struct LeftOut {
@@ -31,7 +31,7 @@ impl LeftOut {
 pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut) -> Markup {
     let holes = holes(groups);
     let (LeftOut { odd, copies }, unrun) = (left_out, unrun(groups));
-    let nothing = holes.is_empty() && odd.is_empty() && copies.is_empty() && unrun.is_empty();
+    let nothing = holes.is_empty() && odd.is_empty() && copies.is_empty();
     html! {
         @if inputs.problems.is_empty() && nothing {
             p { "Every file was read, every method has all its phases, and every number is one." }
@@ -63,11 +63,15 @@ pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut)
     }
 }
 
-/// What the paper has tables of and the records have not.
+/// What the paper has tables of and the records have not, where they have some of it.
 fn unrun(groups: &[Group<'_>]) -> Vec<String> {
     let ran = |one: &PaperProtocol| {
-        groups.iter().any(|group| group.data_set == one.data_set && group.protocol == one.name)
+        let same = |group: &&Group<'_>| same_name(&group.data_set, &one.data_set);
+        groups.iter().filter(same).any(|group| group.protocol == one.name)
     };
+    if !paper().protocol.iter().any(ran) {
+        return Vec::new();
+    }
     let rest = paper().protocol.iter().filter(|one| !ran(one));
     rest.map(|one| format!("{}, {}", one.data_set, one.name)).collect()
 }

@@ -18,7 +18,7 @@ pub(crate) struct Dot {
     /// Its name, if it should have one.
     pub(crate) name: Option<String>,
     /// Whether the name may lie on other points where there is no other room.
-    pub(crate) first: bool,
+    pub(crate) over: bool,
     /// Which of the kinds it is.
     pub(crate) kind: usize,
 }
@@ -90,7 +90,7 @@ impl Chart<'_> {
         });
         for (dot, &at) in dots.iter().zip(&places) {
             if let Some(name) = &dot.name {
-                names.put(&mut canvas, name, at, dot.first);
+                names.put(&mut canvas, name, at, dot.over);
             }
         }
         canvas.finish(self.name, self.title, bottom)

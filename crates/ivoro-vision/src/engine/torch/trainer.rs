@@ -76,11 +76,11 @@ impl TorchTrainer {
         let state = &begin(architecture, recipe, shape, state.clone())?;
         let layout = Layout::new(architecture);
         let weights = DeviceWeights::upload(architecture, &layout, state, device, arithmetic)?;
-        let average = match (&state.average, recipe.average) {
-            (Some((learned, measured)), Some(_)) => {
+        let average = match &state.average {
+            Some((learned, measured)) => {
                 Some(DeviceAverage::upload(architecture, &layout, learned, measured, &weights)?)
             }
-            _ => None,
+            None => None,
         };
         let (factors, shifts): (Vec<f32>, Vec<f32>) = normalisation.affine().into_iter().unzip();
         let on_device = |values: &[f32]| Tensor::f_from_slice(values)?.f_to_device(device);

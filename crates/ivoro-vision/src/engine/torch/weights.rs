@@ -45,13 +45,6 @@ impl DeviceWeights {
         device: Device,
         arithmetic: Arithmetic,
     ) -> Result<Self> {
-        let or_zeros = |values: &[f32]| {
-            if values.is_empty() {
-                Ok(Tensor::f_zeros([layout.total], (Kind::Float, device))?)
-            } else {
-                layout.upload(values, device)
-            }
-        };
         let learned = layout.upload(&state.learned, device)?;
         let kernels = learned.f_narrow(0, 0, layout.kernels)?.f_to_kind(arithmetic.kind())?;
         let measured = Tensor::f_from_slice(&state.measured)?.f_to_device(device)?;
@@ -68,9 +61,9 @@ impl DeviceWeights {
             leaves.push(leaf);
         }
         Ok(Self {
-            first: or_zeros(&state.first)?,
-            second: or_zeros(&state.second)?,
-            gradient: or_zeros(&[])?,
+            first: layout.upload(&state.first, device)?,
+            second: layout.upload(&state.second, device)?,
+            gradient: Tensor::f_zeros([layout.total], (Kind::Float, device))?,
             steps: Tensor::f_from_slice(&[state.steps as f32])?.f_to_device(device)?.f_squeeze()?,
             rate: Tensor::f_zeros([1], (Kind::Float, device))?,
             tally: Tensor::f_zeros([2], (Kind::Double, device))?,
