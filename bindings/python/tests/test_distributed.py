@@ -110,16 +110,31 @@ def test_a_sample_chooses_the_settings_of_many_rows(cluster):
     assert np.array_equal(learned.predict(X), model.predict(X))
 
 
-def test_both_workers_take_part(cluster):
-    def where(batch):
+def test_sums_of_either_worker_count(cluster):
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    def sums(begun, X, y):
         import ray
 
-        return {"node": [ray.get_runtime_context().get_node_id()]}
+        return ray.get_runtime_context().get_node_id(), distributed.block(begun, X, y)
 
     X, y = blobs(samples=60)
-    options = {"batch_size": None, "scheduling_strategy": "SPREAD"}
-    nodes = dataset(cluster, X, y).map_batches(where, **options).take_all()
-    assert len({row["node"] for row in nodes}) == 2
+    model = IVoroClassifier("iVoro-NW", **SETTINGS)
+    begun = distributed.begin(model, X, y)
+    # bound to a worker each: left to itself a scheduler may give all of it to one of them
+    nodes = [node["NodeID"] for node in cluster.nodes() if node["Alive"]]
+    tasks = [
+        cluster.remote(sums)
+        .options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False))
+        .remote(begun, X[rows], y[rows])
+        for node, rows in zip(nodes, parts_of(X, len(nodes)), strict=True)
+    ]
+    where, blocks = zip(*cluster.get(tasks), strict=True)
+    assert list(where) == nodes and len(set(nodes)) == 2
+    combined, whole = distributed.combine(begun, blocks), model.fit(X, y)
+    assert combined.counts_.tolist() == [60, 60, 60, 60]
+    assert np.array_equal(combined.centroids_, whole.centroids_)
+    assert np.array_equal(combined.predict(X), whole.predict(X))
 
 
 def test_more_from_a_cluster(cluster):

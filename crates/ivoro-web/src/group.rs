@@ -9,8 +9,11 @@ use ivoro::metrics::mean_deviation;
 use ivoro::record::{Kind, MethodRecord, PhaseOutcome, RunRecord, Summary};
 use serde_json::Value;
 
-use crate::inputs::Found;
+use crate::inputs::{Found, Inputs};
 use crate::paper::{Measure, paper, same_name};
+
+/// Stands behind the name of a method that has changed since.
+pub(crate) const OUTDATED: &str = "†";
 
 /// One method in one record.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +26,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) file: &'a str,
     pub(crate) record: &'a RunRecord,
     pub(crate) method: &'a MethodRecord,
+    /// Whether what the method computes has changed since.
+    pub(crate) outdated: bool,
 }
 
 impl Entry<'_> {
@@ -102,6 +107,24 @@ impl<'a> Row<'a> {
         (0..phases).map(mean).collect()
     }
 
+    /// Whether its records are of the method as it was before.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.entries.iter().any(|entry| entry.outdated)
+    }
+
+    /// The label, marked if it is of the method as it was before.
+    pub(crate) fn marked(&self) -> String {
+        if self.is_outdated() { format!("{} {OUTDATED}", self.label) } else { self.label.clone() }
+    }
+
+    /// For a caption: which run a picture of a single one shows, where there are several.
+    pub(crate) fn which(&self) -> String {
+        match self.entries.len() {
+            1 => String::new(),
+            several => format!(" Of {several} runs this is {}.", self.first().file),
+        }
+    }
+
     /// The record that pictures of a single run show.
     pub(crate) fn first(&self) -> &Entry<'a> {
         &self.entries[0]
@@ -126,6 +149,8 @@ pub(crate) struct Group<'a> {
     pub(crate) sweep: BTreeMap<u32, Row<'a>>,
     /// Methods left out because another record says the same: of which run, and which they repeat.
     pub(crate) copies: Vec<(Entry<'a>, usize)>,
+    /// Results of methods as they were before, left out where there are present ones.
+    pub(crate) superseded: Vec<Entry<'a>>,
 }
 
 impl<'a> Group<'a> {
@@ -135,6 +160,11 @@ impl<'a> Group<'a> {
 
     pub(crate) fn row(&self, name: &str) -> Option<&Row<'a>> {
         self.rows.iter().find(|row| row.label == name)
+    }
+
+    /// PASS, which the paper compares with.
+    pub(crate) fn pass(&self) -> Option<&Row<'a>> {
+        self.rows.iter().find(|row| same_name(&row.name, "PASS"))
     }
 
     /// What the paper says of a method here.
@@ -191,7 +221,8 @@ fn given_lambda(record: &RunRecord) -> Option<u32> {
 }
 
 /// All groups, those of the paper first and in its order.
-pub(crate) fn groups(records: &[Found<RunRecord>]) -> Vec<Group<'_>> {
+pub(crate) fn groups(inputs: &Inputs) -> Vec<Group<'_>> {
+    let records = &inputs.records;
     let mut groups: Vec<Group<'_>> = Vec::new();
     // runs where all was chosen come first, so that they have the plain names
     let mut order: Vec<usize> = (0..records.len()).collect();
@@ -214,24 +245,33 @@ pub(crate) fn groups(records: &[Found<RunRecord>]) -> Vec<Group<'_>> {
                 rows: Vec::new(),
                 sweep: BTreeMap::new(),
                 copies: Vec::new(),
+                superseded: Vec::new(),
             });
             groups.len() - 1
         });
-        insert(&mut groups[at], run, &records[run]);
+        insert(&mut groups[at], run, inputs);
     }
-    groups.iter_mut().for_each(|group| group.rows.sort_by_key(rank));
+    for group in &mut groups {
+        for row in group.rows.iter_mut().filter(|row| row.entries.iter().any(|e| !e.outdated)) {
+            let (old, present) = row.entries.iter().partition(|entry| entry.outdated);
+            row.entries = present;
+            group.superseded.extend::<Vec<Entry<'_>>>(old);
+        }
+        group.rows.sort_by_key(rank);
+    }
     groups.sort_by_key(place);
     groups
 }
 
-fn insert<'a>(group: &mut Group<'a>, run: usize, found: &'a Found<RunRecord>) {
-    let record = &found.content;
+fn insert<'a>(group: &mut Group<'a>, run: usize, inputs: &'a Inputs) {
+    let Found { file, content: record } = &inputs.records[run];
     let lambda = given_lambda(record);
     for (at, method) in record.methods.iter().enumerate() {
         if fault(method, record.phases.len()).is_some() {
             continue;
         }
-        let entry = Entry { run, at, file: &found.file, record, method };
+        let outdated = inputs.is_outdated(method);
+        let entry = Entry { run, at, file, record, method, outdated };
         if let Some(lambda) = lambda.filter(|_| method.name == "iVoro-N") {
             let row = group.sweep.entry(lambda).or_insert_with(|| row_of(entry, String::new()));
             let known = |other: &Entry<'_>| other.run == run || is_copy(other, &entry);

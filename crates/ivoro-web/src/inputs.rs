@@ -1,10 +1,11 @@
 //! What a report is made of: records, scenes and embeddings, and what could not be read.
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
 use ivoro::picture::{self, Embedding, Scene};
-use ivoro::record::{self, RunRecord};
+use ivoro::record::{self, Kind, MethodRecord, RunRecord};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -23,6 +24,9 @@ pub enum ReadError {
     /// The compressed file is too large.
     #[error("unpacks to more than {MOST_BYTES} bytes")]
     TooLarge,
+    /// It is a list without a record.
+    #[error("holds no record")]
+    Empty,
     /// It is no JSON.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
@@ -73,6 +77,8 @@ pub struct Inputs {
     pub embeddings: Vec<Found<Embedding>>,
     /// Files that are not in the report.
     pub problems: Vec<Problem>,
+    /// The revision that each baseline has now; results of an earlier one are marked.
+    pub revisions: BTreeMap<String, u64>,
 }
 
 /// What a file holds, by its name.
@@ -102,6 +108,12 @@ impl FileKind {
 }
 
 impl Inputs {
+    /// Whether a baseline has changed since it was trained.
+    pub fn is_outdated(&self, method: &MethodRecord) -> bool {
+        let present = self.revisions.get(&method.name).filter(|_| method.kind == Kind::Baseline);
+        present.is_some_and(|&present| method.revision() < present)
+    }
+
     /// Takes in one file. What can't be read becomes a problem that the report names.
     pub fn add(&mut self, file: &str, bytes: &[u8]) {
         let Some(kind) = FileKind::of(file) else { return };
@@ -125,9 +137,13 @@ impl Inputs {
                     Value::Array(several) => several,
                     one => vec![one],
                 };
+                if values.is_empty() {
+                    return Err(ReadError::Empty);
+                }
                 for value in values {
                     let record: RunRecord = checked(value, record::VERSION)?;
-                    self.records.push(Found { file: file.to_owned(), content: record });
+                    let content = record.with_revisions();
+                    self.records.push(Found { file: file.to_owned(), content });
                 }
             }
             FileKind::Scene => {

@@ -8,7 +8,7 @@ use crate::group::{Group, Row, Spread};
 use crate::paper::Measure;
 
 const HEADER: &str = "data_set,protocol,method,kind,exemplar_free,runs,average,average_deviation,\
-    last,last_deviation,forgetting,forgetting_deviation,paper_average,paper_last,paper_forgetting";
+    last,last_deviation,forgetting,forgetting_deviation,paper_average,paper_last,paper_forgetting,outdated";
 
 /// One line a method, data set and protocol; fields without a number are empty.
 pub(crate) fn csv(groups: &[Group<'_>]) -> String {
@@ -22,13 +22,14 @@ pub(crate) fn csv(groups: &[Group<'_>]) -> String {
                 .join(",");
             let _ = writeln!(
                 text,
-                "{},{},{},{},{},{},{ours},{papers}",
+                "{},{},{},{},{},{},{ours},{papers},{}",
                 quoted(&group.data_set),
                 quoted(&group.protocol),
                 quoted(&row.label),
                 kind(row),
                 row.exemplar_free,
                 row.entries.len(),
+                row.is_outdated(),
             );
         }
     }

@@ -45,6 +45,24 @@ pub struct RunRecord {
     pub methods: Vec<MethodRecord>,
 }
 
+impl RunRecord {
+    /// The same with what older runs said for all their baselines, their revision, said by each of them.
+    #[must_use]
+    pub fn with_revisions(mut self) -> Self {
+        let all = self.options.as_object_mut().and_then(|options| options.remove("revision"));
+        let Some(all) = all else { return self };
+        for method in self.methods.iter_mut().filter(|method| method.kind == Kind::Baseline) {
+            if method.settings.is_null() {
+                method.settings = serde_json::json!({});
+            }
+            if let Some(settings) = method.settings.as_object_mut() {
+                settings.entry("revision").or_insert_with(|| all.clone());
+            }
+        }
+        self
+    }
+}
+
 /// One method's way through the phases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MethodRecord {
@@ -65,6 +83,13 @@ pub struct MethodRecord {
     pub phases: Vec<PhaseOutcome>,
     /// The numbers of the table.
     pub summary: Summary,
+}
+
+impl MethodRecord {
+    /// The revision that a baseline was trained at; before they were counted it was 1.
+    pub fn revision(&self) -> u64 {
+        self.settings.get("revision").and_then(serde_json::Value::as_u64).unwrap_or(1)
+    }
 }
 
 /// What kind of method.
@@ -111,10 +136,10 @@ pub struct PhaseOutcome {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reliability: Vec<ReliabilityBin>,
     /// [coverage, share of wrong answers], 0 to 1, where the least sure answers are left out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "pairs")]
     pub risk_coverage: Vec<[f64; 2]>,
     /// [share of known queries rejected, share of unknown ones rejected], 0 to 1.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "pairs")]
     pub rejection_roc: Vec<[f64; 2]>,
     /// Accuracy where several images of one class are one query: another task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,7 +164,7 @@ pub struct ClassOutcome {
     /// Mean HV of its samples.
     pub uncertainty: Option<f64>,
     /// 5, 25, 50, 75 and 95 % quantiles of the HV of its samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "five")]
     pub hv: Option<[f64; 5]>,
 }
 
@@ -149,8 +174,10 @@ pub struct ReliabilityBin {
     /// How many.
     pub count: usize,
     /// Their mean confidence, 0 to 1.
+    #[serde(deserialize_with = "number")]
     pub confidence: f64,
     /// The share of right ones, 0 to 1.
+    #[serde(deserialize_with = "number")]
     pub accuracy: f64,
 }
 
@@ -162,8 +189,10 @@ pub struct BurstOutcome {
     /// Bursts tested.
     pub queries: usize,
     /// Accuracy in percent where distances are added.
+    #[serde(deserialize_with = "number")]
     pub sum: f64,
     /// Accuracy in percent where each image votes.
+    #[serde(deserialize_with = "number")]
     pub vote: f64,
 }
 
@@ -226,9 +255,44 @@ fn numbers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
     Ok(numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect())
 }
 
+fn pairs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<[f64; 2]>, D::Error> {
+    let pairs: Vec<[Option<f64>; 2]> = Deserialize::deserialize(from)?;
+    Ok(pairs.into_iter().map(|pair| pair.map(|number| number.unwrap_or(f64::NAN))).collect())
+}
+
+fn five<'de, D: Deserializer<'de>>(from: D) -> Result<Option<[f64; 5]>, D::Error> {
+    let five: Option<[Option<f64>; 5]> = Deserialize::deserialize(from)?;
+    Ok(five.map(|five| five.map(|number| number.unwrap_or(f64::NAN))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_revision_is_told_by_the_method_then_by_the_run() {
+        let told = |revision: u64| serde_json::json!({ "revision": revision });
+        let method = |settings: serde_json::Value| MethodRecord {
+            kind: Kind::Baseline,
+            settings,
+            ..MethodRecord::default()
+        };
+        let silent = || {
+            [
+                method(serde_json::json!({})),
+                MethodRecord { kind: Kind::Baseline, ..MethodRecord::default() },
+            ]
+        };
+        let methods = [vec![method(told(3))], silent().to_vec()].concat();
+        let revisions = |options: serde_json::Value| -> Vec<u64> {
+            let run = RunRecord { options, methods: methods.clone(), ..RunRecord::default() };
+            let moved = run.with_revisions();
+            assert!(moved.options.get("revision").is_none());
+            moved.methods.iter().map(MethodRecord::revision).collect()
+        };
+        assert_eq!(revisions(serde_json::json!({})), [3, 1, 1]);
+        assert_eq!(revisions(told(2)), [3, 2, 2]);
+    }
 
     #[test]
     fn a_number_that_is_none_survives_the_file() {

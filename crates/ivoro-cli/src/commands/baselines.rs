@@ -8,7 +8,8 @@ use ivoro::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
 use ivoro::record::{Kind, MethodRecord, RunRecord, Summary};
 use ivoro::{ClassOrder, Protocol};
 use ivoro_vision::baselines::{Baseline, School, TaughtPhase};
-use ivoro_vision::train::{Recipe, Schedule};
+use ivoro_vision::train::Recipe;
+use ivoro_web::Inputs;
 use serde_json::json;
 
 use super::figure::{embed, evenly, perplexity};
@@ -19,8 +20,11 @@ use crate::args_figures::{SAMPLES, STEPS};
 use crate::failure::Failure;
 use crate::{output, progress};
 
-/// Counts the changes of what baselines compute: results of another one are not taken over.
-pub(super) const REVISION: u32 = 3;
+/// Where records are read that may be of baselines as they were before.
+pub(super) fn inputs() -> Inputs {
+    let revisions = Baseline::ALL.map(|baseline| (baseline.to_string(), baseline.revision()));
+    Inputs { revisions: revisions.into(), ..Inputs::default() }
+}
 
 /// The baselines that the arguments name, each once.
 pub(super) fn named(arguments: &RunArguments) -> Result<Vec<Baseline>, Failure> {
@@ -75,7 +79,6 @@ impl<'a> Baselines<'a> {
             "data": identity,
             "network": fingerprint,
             "phases": self.recipe,
-            "revision": REVISION,
         });
         let classes = self.classes.clone();
         comparison::outline(self.protocol, self.order, classes, &provenance, options)
@@ -84,13 +87,15 @@ impl<'a> Baselines<'a> {
     /// Trains what is not finished; two ways to answer that share a training share it.
     pub(super) fn train(&self, wanted: &[Baseline], ledger: &mut Ledger) -> Result<(), Failure> {
         // on another device it is the same training
-        let settings = self.settings();
-        let parts = ["recipe", "network", "revision"];
-        let same = |method: &MethodRecord| {
-            parts.iter().all(|part| method.settings.get(part) == settings.get(part))
+        let finished = |one: &Baseline, ledger: &mut Ledger| {
+            let settings = self.settings(*one);
+            ledger.take_up(&one.to_string(), |method| {
+                let same = |part: &&str| method.settings.get(part) == settings.get(part);
+                ["recipe", "network"].iter().all(same) && method.revision() >= one.revision()
+            })
         };
         let missing: Vec<Baseline> =
-            wanted.iter().copied().filter(|one| !ledger.take_up(&one.to_string(), same)).collect();
+            wanted.iter().copied().filter(|one| !finished(one, ledger)).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -113,6 +118,12 @@ impl<'a> Baselines<'a> {
                 continue;
             }
             done.push(baseline.training());
+            if baseline.learns_among_new() && self.protocol.sizes().iter().skip(1).any(|&n| n == 1)
+            {
+                eprintln!(
+                    "note: {baseline} tells new classes from each other alone; a phase of one teaches it nothing"
+                );
+            }
             let same = |other: &&Baseline| other.training() == baseline.training();
             let readings: Vec<Baseline> = missing.iter().filter(same).copied().collect();
             self.train_one(&school, &readings, ledger)?;
@@ -158,12 +169,12 @@ impl<'a> Baselines<'a> {
     }
 
     /// What a training was done with.
-    fn settings(&self) -> serde_json::Value {
+    fn settings(&self, reading: Baseline) -> serde_json::Value {
         json!({
             "recipe": self.recipe,
             "device": self.arguments.pipeline.device.to_string(),
             "network": self.trained.fingerprint,
-            "revision": REVISION,
+            "revision": reading.revision(),
         })
     }
 
@@ -174,7 +185,7 @@ impl<'a> Baselines<'a> {
             kind: Kind::Baseline,
             exemplar_free: reading.is_exemplar_free(),
             exemplars: reading.exemplars(),
-            settings: self.settings(),
+            settings: self.settings(reading),
             summary: Summary::of(&phases),
             phases,
             ..MethodRecord::default()
@@ -277,13 +288,9 @@ fn scene_phase(phase: &TaughtPhase, reading: usize) -> ScenePhase {
 
 /// How phases after the base phase are trained: its own recipe, shortened where that was asked for.
 fn phase_recipe(arguments: &RunArguments) -> Result<Recipe, Failure> {
-    let mut recipe = arguments.pipeline.training.recipe()?;
-    if let Some(epochs) = arguments.baselines.phase_epochs {
-        if let Schedule::Steps(steps) = &mut recipe.schedule {
-            steps.iter_mut().for_each(|step| *step = *step * epochs / recipe.epochs.max(1));
-        }
-        recipe.epochs = epochs;
-        recipe.check()?;
-    }
+    let recipe = arguments.pipeline.training.recipe()?;
+    let Some(epochs) = arguments.baselines.phase_epochs else { return Ok(recipe) };
+    let recipe = recipe.in_epochs(epochs);
+    recipe.check()?;
     Ok(recipe)
 }

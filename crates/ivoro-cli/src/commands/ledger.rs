@@ -61,7 +61,7 @@ fn finished(path: &Path, wanted: &RunRecord) -> Result<Vec<MethodRecord>, Failur
         return Ok(Vec::new());
     }
     let text = fs_err::read_to_string(path)?;
-    let found: Option<RunRecord> = serde_json::from_str(&text).ok();
+    let found: Option<RunRecord> = serde_json::from_str(&text).ok().map(RunRecord::with_revisions);
     let same = |found: &RunRecord| RunRecord { methods: Vec::new(), ..found.clone() } == *wanted;
     if let Some(found) = found.filter(same) {
         anstream::eprintln!(

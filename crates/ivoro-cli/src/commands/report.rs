@@ -2,9 +2,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ivoro::atomic::write_atomically;
-use ivoro_web::{Figure, FileKind, Inputs, Report};
+use ivoro_web::{Figure, FileKind, Report};
 use rayon::prelude::*;
 
+use super::baselines;
 use crate::args::ReportArguments;
 use crate::failure::Failure;
 use crate::table::visible;
@@ -20,7 +21,7 @@ const DEPTH: usize = 16;
 /// Writes the report of all records below a folder.
 pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
     let spinner = progress::spinner("reading records");
-    let mut inputs = Inputs::default();
+    let mut inputs = baselines::inputs();
     let runs = &arguments.runs;
     let folder = if runs.is_file() { runs.parent().unwrap_or(runs) } else { runs };
     for path in records(runs)? {

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anstream::eprintln;
 use indicatif::HumanDuration;
-use ivoro_web::Inputs;
 use serde::{Deserialize, Serialize};
 
 use super::{baselines, demo, hold, run};
@@ -22,6 +21,9 @@ pub(crate) fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
     let prepared = job.prepare()?;
     if arguments.list {
         let lines: String = job.cells.iter().map(|cell| cell.line() + "\n").collect();
+        for path in job.own_files().filter(|path| !path.exists()) {
+            eprintln!("note: {} is not there yet; ivoro reproduce writes it first", path.display());
+        }
         return Ok(output::print(&lines)?);
     }
     fs_err::create_dir_all(&job.out)?;
@@ -137,6 +139,12 @@ impl Job {
         self.cells.iter().map(understood).collect()
     }
 
+    /// What the commands need and the program has.
+    fn own_files(&self) -> impl Iterator<Item = &Path> {
+        let recipe = self.recipe.as_ref().map(|(path, _)| path);
+        self.embedded.iter().chain(recipe).map(PathBuf::as_path)
+    }
+
     fn write_embedded(&self) -> Result<(), Failure> {
         if let Some(folder) = &self.embedded {
             demo::write_images(folder)?;
@@ -187,7 +195,7 @@ impl Job {
         run::run(arguments)?;
         let folder = self.out.join(&cell.folder);
         let methods = recorded(&folder).unwrap_or_default();
-        let mark = Mark { version: version_of(cell), arguments: cell.words.clone(), methods };
+        let mark = Mark { version: MARK_VERSION, arguments: cell.words.clone(), methods };
         Ok(output::write_whole(&folder.join(MARK), &(serde_json::to_string(&mark)? + "\n"))?)
     }
 
@@ -315,6 +323,8 @@ fn name_of(path: &Path) -> String {
 
 /// The file beside a record that says which command made it.
 const MARK: &str = "cell.json";
+/// Marks of versions up to this one hold the same.
+const MARK_VERSION: u32 = 3;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
@@ -324,35 +334,30 @@ struct Mark {
     methods: Vec<String>,
 }
 
-/// The version of a cell's mark: that of the baselines, where it has some.
-fn version_of(cell: &Cell) -> u32 {
-    let trains = cell.words.iter().any(|word| word == "--baselines");
-    if trains { baselines::REVISION } else { 1 }
-}
-
 /// Whether the same command came to its end here, and its record still holds every method.
 fn is_finished(out: &Path, cell: &Cell) -> bool {
     let folder = out.join(&cell.folder);
     let read = || -> Option<Mark> {
         serde_json::from_str(&std::fs::read_to_string(folder.join(MARK)).ok()?).ok()
     };
-    let Some(mark) = read().filter(|mark| mark.version == version_of(cell)) else { return false };
+    let Some(mark) = read().filter(|mark| mark.version <= MARK_VERSION) else { return false };
     let held = recorded(&folder).unwrap_or_default();
     mark.arguments == cell.words
         && !mark.methods.is_empty()
         && mark.methods.iter().all(|method| held.contains(method))
 }
 
-/// The methods in the record of a folder that went through all phases.
+/// The methods in the record of a folder that went through all phases and are as they are now.
 fn recorded(folder: &Path) -> Option<Vec<String>> {
     let (name, bytes) = ["run.json", "run.json.gz"]
         .into_iter()
         .find_map(|name| Some((name, std::fs::read(folder.join(name)).ok()?)))?;
-    let mut inputs = Inputs::default();
+    let mut inputs = baselines::inputs();
     inputs.add(name, &bytes);
     let record = &inputs.records.first()?.content;
     let whole = record.methods.iter().filter(|m| m.phases.len() == record.phases.len());
-    Some(whole.map(|method| method.name.clone()).collect())
+    let present = whole.filter(|method| !inputs.is_outdated(method));
+    Some(present.map(|method| method.name.clone()).collect())
 }
 
 /// How long the cells that are left will take, if they are like those computed.

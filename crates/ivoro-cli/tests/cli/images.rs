@@ -145,6 +145,31 @@ fn a_model_is_taught_and_asked_with_pictures() {
 }
 
 #[test]
+fn a_baseline_that_computed_something_else_is_trained_again_and_it_alone() {
+    let place = Place::new();
+    place.pictures();
+    let run = "run pictures --network small --embedding 2 --epochs 1 --batch 4 --protocol 2,2 \
+               --order identity --cache kept --variants none --baselines fine-tuning,lwf --out out";
+    place.ivoro(run).good();
+    let file = place.path("out/run.json");
+    let read =
+        || -> Value { serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap() };
+    let mut record = read();
+    let revision = |record: &Value| record["methods"][1]["settings"]["revision"].as_u64().unwrap();
+    let present = revision(&record);
+    record["methods"][1]["settings"]["revision"] = (present - 1).into();
+    std::fs::write(&file, record.to_string()).unwrap();
+    place.ivoro("report out --out report").good();
+    let csv = std::fs::read_to_string(place.path("report/tables.csv")).unwrap();
+    let outdated: Vec<&str> = csv.lines().filter(|line| line.ends_with(",true")).collect();
+    assert!(outdated.len() == 1 && outdated[0].contains(",LwF,"), "{csv}");
+    let again = place.ivoro(run);
+    assert!(again.err.contains("LwF was trained in another way"), "{}", again.err);
+    assert!(!again.err.contains("fine-tuning was"), "{}", again.err);
+    assert_eq!(revision(&read()), present);
+}
+
+#[test]
 fn baselines_train_the_network_on_and_leave_record_and_pictures() {
     let place = Place::new();
     place.pictures();

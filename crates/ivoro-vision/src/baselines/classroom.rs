@@ -7,14 +7,16 @@ use ivoro::random::{mix, permutation};
 use super::exemplars::Memory;
 use super::method::Phase;
 use super::school::School;
-use crate::dataset::{Shape, Split};
+use crate::dataset::{Broken, Shape, Split};
 use crate::engine::{Backbone, Student};
 use crate::error::Result;
 use crate::network::Weights;
-use crate::train::Recipe;
+use crate::train::{Recipe, augment};
 
 /// Images asked about at once.
 const AT_ONCE: usize = 512;
+/// Changes of images while something is measured are others than those in training.
+const MEASURED: u64 = 0x6D65_6173;
 
 /// Points with the places of their classes.
 pub(super) struct Labelled {
@@ -47,25 +49,23 @@ impl<'s, 'a> Classroom<'s, 'a> {
 
     /// Points of the phase's training images, as they are.
     pub(super) fn points(&mut self) -> Result<Labelled> {
-        let seen = self.look_at(&self.school.rows(&self.phase.classes))?;
-        let labels = seen.rows.iter().filter_map(|&row| self.school.place(row)).collect();
-        Ok(Labelled { points: seen.points, labels })
+        let rows = self.school.rows(&self.phase.classes);
+        let labels = rows.iter().filter_map(|&row| self.school.place(row)).collect();
+        Ok(Labelled { points: self.look_at(&rows)?, labels })
     }
 
     /// The same, class by class.
     pub(super) fn points_by_class(&mut self) -> Result<Vec<Matrix>> {
         let classes = self.phase.classes.clone();
-        let points =
-            |class: usize| Ok(self.look_at(&self.school.rows(&(class..class + 1)))?.points);
-        classes.map(points).collect()
+        classes.map(|class| self.look_at(&self.school.rows(&(class..class + 1)))).collect()
     }
 
     /// Points of kept images, class by class in order of arrival.
     pub(super) fn points_kept(&mut self, memory: &Memory) -> Result<Vec<Matrix>> {
-        memory.by_class().map(|rows| Ok(self.look_at(rows)?.points)).collect()
+        memory.by_class().map(|rows| self.look_at(rows)).collect()
     }
 
-    fn look_at(&mut self, rows: &[usize]) -> Result<Seen> {
+    fn look_at(&mut self, rows: &[usize]) -> Result<Matrix> {
         let school = self.school;
         look(school, self.backbone, &school.dataset.train, rows, None)
     }
@@ -75,35 +75,37 @@ impl<'s, 'a> Classroom<'s, 'a> {
         let school = self.school;
         let rows = school.rows(&self.phase.classes);
         let train = &school.dataset.train;
-        Ok(look(school, self.backbone, train, &rows, Some(exchange_quarters))?.points)
+        look(school, self.backbone, train, &rows, Some(exchange_quarters))
     }
 
     /// Keeps images of each class of the phase.
     pub(super) fn keep(&mut self, memory: &mut Memory) -> Result<()> {
         for class in self.phase.classes.clone() {
-            let seen = self.look_at(&self.school.rows(&(class..class + 1)))?;
-            memory.keep(&seen.rows, &seen.points);
+            let rows = self.school.rows(&(class..class + 1));
+            memory.keep(&rows, &self.look_at(&rows)?);
         }
         Ok(())
     }
 
-    /// Some batches of the phase's training images, as they are, with the network in training;
-    /// returns how many there were.
+    /// Batches of the phase's training images, changed as in training, with the network in training:
+    /// so many images each, and at most so many; returns how many there were.
     pub(super) fn each_batch(
         &mut self,
-        most: usize,
+        (batch, most): (usize, usize),
         mut work: impl FnMut(&mut dyn Student, &[u8], &[usize]) -> Result<()>,
     ) -> Result<usize> {
         let rows = self.school.rows(&self.phase.classes);
         let order = permutation(mix(self.recipe.seed, most as u64), rows.len());
         let rows: Vec<usize> = order.into_iter().map(|at| rows[at]).collect();
-        let batch = self.recipe.batch.min(rows.len()).max(1);
+        let batch = batch.min(rows.len()).max(1);
+        let stream = mix(self.recipe.seed ^ MEASURED, self.phase.index as u64);
         let mut done = 0;
         for rows in rows.chunks_exact(batch).take(most) {
-            let School { dataset, fit, broken, .. } = self.school;
-            let images = dataset.train.read(rows, *fit, *broken)?;
+            let School { dataset, fit, .. } = self.school;
+            let mut images = dataset.train.read(rows, *fit, Broken::Fail)?;
+            augment(&mut images.pixels, images.shape, rows, &self.recipe.augmentation, stream);
             let labels: Vec<usize> =
-                images.rows.iter().filter_map(|&row| self.school.place(row)).collect();
+                rows.iter().filter_map(|&row| self.school.place(row)).collect();
             work(self.student, &images.pixels, &labels)?;
             done += 1;
         }
@@ -114,29 +116,18 @@ impl<'s, 'a> Classroom<'s, 'a> {
 /// What is done to the pixels of images of one shape.
 type Change = fn(&[u8], Shape) -> Vec<u8>;
 
-/// Images that could be read.
-pub(super) struct Seen {
-    /// What the network makes of them.
-    pub(super) points: Matrix,
-    /// Their rows: those asked for, without the broken ones.
-    pub(super) rows: Vec<usize>,
-}
-
-/// What a frozen network makes of images, each changed first where that is asked for.
+/// What a frozen network makes of images, each changed first where that is asked for. A school has
+/// rows of images that can be read alone.
 pub(super) fn look(
     school: &School<'_>,
     backbone: &mut dyn Backbone,
     split: &Split,
     rows: &[usize],
     change: Option<Change>,
-) -> Result<Seen> {
-    let (mut points, mut seen): (Option<Matrix>, Vec<usize>) = (None, Vec::new());
+) -> Result<Matrix> {
+    let mut points: Option<Matrix> = None;
     for rows in rows.chunks(AT_ONCE) {
-        let images = split.read(rows, school.fit, school.broken)?;
-        if images.rows.is_empty() {
-            continue;
-        }
-        seen.extend_from_slice(&images.rows);
+        let images = split.read(rows, school.fit, Broken::Fail)?;
         let changed = change.map(|change| change(&images.pixels, images.shape));
         let pixels = changed.as_ref().unwrap_or(&images.pixels);
         let mut found = backbone.features(pixels, images.shape, &[0])?;
@@ -145,7 +136,7 @@ pub(super) fn look(
             None => points = Some(found.swap_remove(0)),
         }
     }
-    Ok(Seen { points: points.unwrap_or_default(), rows: seen })
+    Ok(points.unwrap_or_default())
 }
 
 /// Each image with opposite quarters exchanged.

@@ -32,17 +32,11 @@ impl Course<'_, '_> {
         head: &mut Head,
         each_step: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<bool> {
-        let School { dataset, fit, broken, .. } = self.school;
+        let School { dataset, fit, .. } = self.school;
         let places = (0..dataset.train.len()).map(|row| self.school.place(row));
         let targets = places.map(|place| place.map(|place| place as u32)).collect();
-        let data = TrainingData {
-            images: &dataset.train,
-            rows,
-            held_out: Vec::new(),
-            targets,
-            fit: *fit,
-            broken: *broken,
-        };
+        let data =
+            TrainingData { images: &dataset.train, rows, held_out: Vec::new(), targets, fit: *fit };
         // Another order of images and other changes of them in every phase.
         let seed = mix(self.recipe.seed, 1 + self.phase.index as u64);
         let recipe = Recipe { seed, ..self.recipe.clone() };

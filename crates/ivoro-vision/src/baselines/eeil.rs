@@ -1,11 +1,13 @@
-//! End-to-end incremental learning: cross-entropy over all classes with kept images, old outputs
-//! distilled, then a while of training on as many images of every class, all outputs distilled from
-//! the network as it was before that.
+//! End-to-end incremental learning: cross-entropy over all classes with kept images, the outputs of
+//! each old phase distilled, then a while of training on as many images of every class, the outputs
+//! of all phases distilled from the network as it was before that.
+
+use std::ops::Range;
 
 use ivoro::Matrix;
 
 use super::classroom::Classroom;
-use super::exemplars::Memory;
+use super::exemplars::{Memory, between};
 use super::head::Head;
 use super::losses::{cross_entropy, distil};
 use super::lwf::TEMPERATURE;
@@ -18,6 +20,15 @@ const BALANCED: f64 = 0.3;
 #[derive(Default)]
 pub(super) struct Eeil {
     memory: Memory,
+    /// Where the outputs of each phase end.
+    ends: Vec<usize>,
+}
+
+impl Eeil {
+    /// The outputs of each phase that a network with so many of them has learned.
+    fn phases(&self, outputs: usize) -> impl Iterator<Item = Range<usize>> {
+        between(&self.ends).filter(move |phase| phase.end <= outputs)
+    }
 }
 
 impl Method for Eeil {
@@ -30,22 +41,25 @@ impl Method for Eeil {
     }
 
     fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
-        let (old, all) = (0..lesson.old, 0..head.len());
+        let all = 0..head.len();
         Ok(on_outputs(points, head, |outputs, gradient| {
             let mut value = cross_entropy(outputs, lesson.labels, &all, 1.0, 1.0, gradient);
             if let Some(before) = lesson.before {
                 let wanted = before.head.outputs(&before.points);
-                value += distil(outputs, &wanted, &old, TEMPERATURE, 1.0, gradient);
+                for phase in self.phases(lesson.old) {
+                    value += distil(outputs, &wanted, &phase, TEMPERATURE, 1.0, gradient);
+                }
             }
             value
         }))
     }
 
     fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
-        if self.memory.classes() < phase.classes.end {
-            room.keep(&mut self.memory)?;
-        }
-        Ok(())
+        // of a phase that has been balanced images are chosen once more, as the network sees them now
+        self.memory.truncate(phase.classes.start);
+        self.ends.truncate(phase.index);
+        self.ends.push(phase.classes.end);
+        room.keep(&mut self.memory)
     }
 
     fn balanced(&self) -> Option<f64> {
@@ -56,44 +70,57 @@ impl Method for Eeil {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{dataset, network, school_of};
+    use super::super::watched::Watched;
     use super::*;
     use crate::baselines::Baseline;
+    use crate::baselines::method::Before;
+    use crate::train::Recipe;
 
-    /// EEIL that writes down which outputs were distilled in each step, of how many.
-    #[derive(Default)]
-    struct Watched {
-        inner: Eeil,
-        distilled: Vec<(usize, usize)>,
+    /// A sum of distillations, each among the outputs of one phase: a number added to all old
+    /// outputs of one phase is no difference, whatever the other phases say.
+    #[test]
+    fn the_outputs_of_every_phase_are_distilled_among_themselves() {
+        let mut eeil = Eeil { ends: vec![2, 5, 7], ..Eeil::default() };
+        let ranges = |eeil: &Eeil, outputs: usize| eeil.phases(outputs).collect::<Vec<_>>();
+        assert_eq!(ranges(&eeil, 5), [0..2, 2..5]);
+        assert_eq!(ranges(&eeil, 7), [0..2, 2..5, 5..7]);
+        let points = Matrix::new(1, 1, vec![1.0]).unwrap();
+        let mut old = Head::new(1);
+        old.grow(5, 3);
+        let mut shifted = old.clone();
+        for output in 2..5 {
+            let value = old.rows().nth(output).map(|(row, bias)| row[0] + bias).unwrap();
+            shifted.set(output, &[value + 2.0]);
+        }
+        let before = Before { points: points.clone(), head: &old };
+        let recipe = Recipe::default();
+        let lesson = Lesson {
+            labels: &[9],
+            before: Some(&before),
+            old: 5,
+            recipe: &recipe,
+            rate: 0.0,
+            step: 0,
+        };
+        // the label is none of the outputs, so that distillation alone speaks
+        let pushed = eeil.teach(&lesson, &points, &mut shifted).unwrap();
+        assert!(pushed.points.as_slice()[0].abs() < 1e-5, "{:?}", pushed.points);
+        assert!(shifted.gradient_mut().iter().all(|value| value.abs() < 1e-5));
     }
 
-    impl Method for Watched {
-        fn memory(&self) -> Option<&Memory> {
-            self.inner.memory()
-        }
-
-        fn needs_before(&self) -> bool {
-            true
-        }
-
-        fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
-            if let Some(before) = lesson.before {
-                assert_eq!(before.head.len(), lesson.old);
-                self.distilled.push((lesson.old, head.len()));
-            }
-            self.inner.teach(lesson, points, head)
-        }
-
-        fn finish(
-            &mut self,
-            phase: &Phase,
-            room: &mut Classroom<'_, '_>,
-            head: &mut Head,
-        ) -> Result<()> {
-            self.inner.finish(phase, room, head)
-        }
-
-        fn balanced(&self) -> Option<f64> {
-            self.inner.balanced()
+    #[test]
+    fn images_of_a_phase_are_chosen_once_more_and_kept_once() {
+        let data = dataset();
+        let weights = network(&data);
+        let school = school_of(&data, &weights, vec![0..4, 4..5, 5..6]);
+        let mut eeil = Eeil::default();
+        school.teach_by(&mut eeil, &[Baseline::Eeil], &mut |_| true).unwrap();
+        assert_eq!(eeil.ends, [4, 5, 6]);
+        let kept: Vec<&[usize]> = eeil.memory.by_class().collect();
+        assert_eq!(kept.len(), 6);
+        for (class, rows) in kept.into_iter().enumerate() {
+            assert_eq!(rows.len(), 20);
+            assert!(rows.iter().all(|&row| school.place(row) == Some(class)));
         }
     }
 
@@ -102,7 +129,7 @@ mod tests {
         let data = dataset();
         let weights = network(&data);
         let school = school_of(&data, &weights, vec![0..4, 4..6]);
-        let mut watched = Watched::default();
+        let mut watched = Watched::new(Baseline::Eeil);
         school.teach_by(&mut watched, &[Baseline::Eeil], &mut |_| true).unwrap();
         let mut stages = watched.distilled.clone();
         stages.dedup();

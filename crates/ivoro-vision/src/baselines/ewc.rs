@@ -6,14 +6,16 @@ use ivoro::Matrix;
 use super::classroom::Classroom;
 use super::fine_tuning::FineTuning;
 use super::head::Head;
+use super::lwf::learn_without_forgetting;
 use super::method::{Lesson, Loss, Method, Phase};
 use crate::engine::Anchor;
 use crate::error::Result;
 
 /// Weight of the penalty; it belongs to the importance as it is measured here.
 const STRENGTH: f32 = 5000.0;
-/// Batches that the importance is measured on, at most.
-const BATCHES: usize = 50;
+/// Batches that the importance is measured on, at most, and their size.
+const BATCHES: usize = 200;
+const BATCH: usize = 64;
 
 pub(super) struct Ewc {
     /// Weight of the penalty.
@@ -32,7 +34,8 @@ impl Default for Ewc {
 
 impl Method for Ewc {
     fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
-        let loss = FineTuning.teach(lesson, points, head)?;
+        // Old outputs that lose against every new image would be forgotten whatever holds the weights.
+        let loss = learn_without_forgetting(lesson, points, head, (1.0, 0.0));
         let Anchor { at, importance } = &self.head;
         let values = head.values()[..at.len()].to_vec();
         let held = values.iter().zip(at).zip(importance);
@@ -79,14 +82,15 @@ impl Method for Ewc {
     }
 }
 
-/// The mean square of the gradients of batches of the phase's images. It stands for the diagonal of
-/// Fisher's matrix, which has the squares of single images' gradients and is larger by up to the
-/// size of a batch: public comparisons take batches too, and their strength is meant for them.
+/// The mean square of the gradients of batches of the phase's images, changed as in training, of the
+/// loss over all classes known. It stands for the diagonal of Fisher's matrix, which has the squares
+/// of single images' gradients and is larger by up to the size of a batch: public comparisons take
+/// such batches too, and their strength is meant for them.
 fn importance(room: &mut Classroom<'_, '_>, head: &Head) -> Result<(Vec<f32>, Vec<f32>)> {
     let (mut network, mut own) = (Vec::new(), Vec::new());
     let mut head = head.clone();
     let recipe = room.recipe;
-    room.each_batch(BATCHES, |student, pixels, labels| {
+    room.each_batch((BATCH, BATCHES), |student, pixels, labels| {
         let points = student.look(pixels)?;
         let lesson = Lesson { labels, before: None, old: 0, recipe, rate: 0.0, step: 0 };
         let loss = FineTuning.teach(&lesson, &points, &mut head)?;
@@ -132,6 +136,19 @@ mod tests {
         // two classes behind six: a quarter is new, whatever phases there were
         let share = share_of(&Phase { index: 3, classes: 6..8 });
         assert_eq!(mix(&[4.0, 0.0], vec![0.0, 4.0, 5.0], share), [3.0, 1.0, 5.0]);
+    }
+
+    #[test]
+    fn new_images_leave_old_outputs_alone() {
+        let points = Matrix::new(2, 1, vec![1.0, -0.5]).unwrap();
+        let mut head = Head::new(1);
+        head.grow(4, 3);
+        let recipe = crate::train::Recipe::default();
+        let lesson =
+            Lesson { labels: &[2, 3], before: None, old: 2, recipe: &recipe, rate: 0.0, step: 0 };
+        Ewc::default().teach(&lesson, &points, &mut head).unwrap();
+        let (old, new) = head.gradient_mut().split_at(4);
+        assert!(old.iter().all(|&value| value == 0.0) && new.iter().any(|&value| value != 0.0));
     }
 
     #[test]

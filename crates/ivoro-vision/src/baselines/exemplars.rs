@@ -2,6 +2,8 @@
 //! images of its own phase and those of a [`Memory`]: a method without one can't get at an image of
 //! an earlier phase.
 
+use std::ops::Range;
+
 use ivoro::Matrix;
 
 use super::losses::{mean, normalised};
@@ -33,14 +35,20 @@ impl Memory {
 
     /// The rows kept of each class.
     pub(super) fn by_class(&self) -> impl Iterator<Item = &[usize]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| &self.rows[start..end])
+        between(&self.ends).map(|span| &self.rows[span])
     }
 
-    /// How many classes have rows.
-    pub(super) fn classes(&self) -> usize {
-        self.ends.len()
+    /// Lets go of all but the first classes, so that others can be kept of them.
+    pub(super) fn truncate(&mut self, classes: usize) {
+        self.ends.truncate(classes);
+        self.rows.truncate(self.ends.last().copied().unwrap_or(0));
     }
+}
+
+/// What lies between ends, the first beginning at 0.
+pub(super) fn between(ends: &[usize]) -> impl Iterator<Item = Range<usize>> {
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    starts.zip(ends).map(|(start, &end)| start..end)
 }
 
 /// The points, one after another, that bring the mean of those chosen closest to the mean of all;
@@ -102,6 +110,10 @@ mod tests {
         memory.keep(&[3], &Matrix::new(1, 2, vec![1.0, 1.0]).unwrap());
         let by_class: Vec<&[usize]> = memory.by_class().collect();
         assert_eq!((by_class[0].len(), by_class[1]), (2, &[3][..]));
-        assert_eq!((memory.rows().len(), memory.classes()), (3, 2));
+        assert_eq!(memory.rows().len(), 3);
+        // what is kept of the second class is chosen anew
+        memory.truncate(1);
+        memory.keep(&[5], &Matrix::new(1, 2, vec![1.0, 1.0]).unwrap());
+        assert_eq!((memory.rows().len(), memory.by_class().last()), (3, Some(&[5][..])));
     }
 }

@@ -153,7 +153,7 @@ pub(super) fn through_normalised(unit: &Matrix, lengths: &[f32], gradient: &Matr
 pub(super) mod tests {
     use super::*;
 
-    fn some(rows: usize, columns: usize, seed: u64) -> Matrix {
+    pub(in super::super) fn some(rows: usize, columns: usize, seed: u64) -> Matrix {
         let value = |at: usize| (4.0 * ivoro::random::unit(seed, at as u64) - 2.0) as f32;
         Matrix::new(rows, columns, (0..rows * columns).map(value).collect()).unwrap()
     }

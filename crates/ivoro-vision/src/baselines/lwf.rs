@@ -5,7 +5,7 @@ use ivoro::Matrix;
 
 use super::head::Head;
 use super::losses::{cross_entropy, distil};
-use super::method::{Lesson, Loss, Method, on_outputs};
+use super::method::{Before, Lesson, Loss, Method, on_outputs};
 use crate::error::Result;
 
 /// Softens both sides of the distillation.
@@ -21,34 +21,36 @@ impl Method for Lwf {
     }
 
     fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
-        Ok(learn_without_forgetting(lesson, points, head, lesson.before.map(|b| b.head)))
+        Ok(learn_without_forgetting(lesson, points, head, (1.0, WEIGHT)))
     }
 }
 
-/// The loss for any head and the one it was before.
+/// The loss of a head that learns new classes and is distilled from the one before, with the weights
+/// of both.
 pub(super) fn learn_without_forgetting(
     lesson: &Lesson<'_>,
     points: &Matrix,
     head: &mut Head,
-    old_head: Option<&Head>,
+    (learn, keep): (f64, f64),
 ) -> Loss {
-    let all = lesson.old..head.len();
+    let new = lesson.old..head.len();
     on_outputs(points, head, |outputs, gradient| {
-        let mut value = cross_entropy(outputs, lesson.labels, &all, 1.0, 1.0, gradient);
-        value += keep_old(lesson, outputs, old_head, 1.0, gradient);
+        let mut value = cross_entropy(outputs, lesson.labels, &new, 1.0, learn, gradient);
+        if let Some(before) = lesson.before {
+            value += keep_old(outputs, before, before.head, keep, gradient);
+        }
         value
     })
 }
 
-/// What holds the old outputs of a head where those of the one before were.
+/// What holds outputs where those that `old` has of the points before were.
 pub(super) fn keep_old(
-    lesson: &Lesson<'_>,
     outputs: &Matrix,
-    old_head: Option<&Head>,
-    share: f64,
+    before: &Before<'_>,
+    old: &Head,
+    weight: f64,
     gradient: &mut Matrix,
 ) -> f64 {
-    let (Some(before), Some(old_head)) = (lesson.before, old_head) else { return 0.0 };
-    let wanted = old_head.outputs(&before.points);
-    distil(outputs, &wanted, &(0..lesson.old), TEMPERATURE, share * WEIGHT, gradient)
+    let wanted = old.outputs(&before.points);
+    distil(outputs, &wanted, &(0..wanted.cols()), TEMPERATURE, weight, gradient)
 }

@@ -25,6 +25,8 @@ mod ucir;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod watched;
 
 use std::fmt;
 use std::str::FromStr;
@@ -85,6 +87,22 @@ impl Baseline {
     /// Whether no image of an earlier phase is used.
     pub fn is_exemplar_free(self) -> bool {
         self.exemplars().is_none() && self != Self::JointTraining
+    }
+
+    /// Counts the changes of what the method computes that can move its results: those of an
+    /// earlier revision are not taken over, and a report marks them.
+    pub fn revision(self) -> u64 {
+        match self {
+            Self::Pass | Self::JointTraining => 1,
+            Self::FineTuning | Self::Lwf | Self::LwfMc | Self::IcarlCnn | Self::IcarlNme => 2,
+            Self::Ucir => 3,
+            Self::Ewc | Self::Muc | Self::Eeil => 4,
+        }
+    }
+
+    /// Whether new classes are told from each other alone, so that a phase of one class teaches nothing.
+    pub fn learns_among_new(self) -> bool {
+        matches!(self, Self::Ewc | Self::Lwf | Self::Muc)
     }
 
     /// The method whose training this one shares: two ways to answer may rest on one training.

@@ -1,7 +1,6 @@
-//! MUC: more classifiers, less forgetting. Side classifiers that disagree wherever they may are
-//! distilled along with the main one, so that the network keeps more of what old classes need.
-
-use std::ops::Range;
+//! MUC: more classifiers, less forgetting. Side classifiers of the phase before, which disagree
+//! wherever they may, are distilled along with the main one, so that the network keeps more of what
+//! its classes need.
 
 use ivoro::Matrix;
 use ivoro::random::mix;
@@ -20,14 +19,14 @@ use crate::train::Recipe;
 const SIDES: usize = 3;
 /// Epochs in which they are made to disagree.
 const EPOCHS: usize = 10;
-/// Weight of their disagreement on images that show none of the classes.
-const DISAGREEMENT: f64 = 1.0;
 
 #[derive(Default)]
 pub(super) struct Muc {
-    /// One row an output that the main head has, but those of the phase that is being taught.
+    /// Phases before the one that is taught.
+    earlier: usize,
+    /// Classifiers among the classes of the newest phase that is finished.
     sides: Vec<Head>,
-    /// The same as they were after the phase before.
+    /// The same as they were when that phase ended.
     before: Vec<Head>,
 }
 
@@ -37,11 +36,12 @@ impl Method for Muc {
     }
 
     fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
-        let before = lesson.before.map(|before| before.head);
-        let mut loss = learn_without_forgetting(lesson, points, head, before);
+        let weights = weights(self.earlier);
+        let mut loss = learn_without_forgetting(lesson, points, head, weights);
+        let Some(before) = lesson.before else { return Ok(loss) };
         for (side, old) in self.sides.iter_mut().zip(&self.before) {
             let more = on_outputs(points, side, |outputs, gradient| {
-                keep_old(lesson, outputs, Some(old), 1.0 / SIDES as f64, gradient)
+                keep_old(outputs, before, old, weights.1 / SIDES as f64, gradient)
             });
             loss.value += more.value;
             add(loss.points.as_mut_slice(), more.points.as_slice(), 1.0);
@@ -50,7 +50,8 @@ impl Method for Muc {
         Ok(loss)
     }
 
-    fn begin(&mut self, _: &Phase, _: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+    fn begin(&mut self, phase: &Phase, _: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+        self.earlier = phase.index;
         self.before = self.sides.clone();
         Ok(())
     }
@@ -61,14 +62,17 @@ impl Method for Muc {
         room: &mut Classroom<'_, '_>,
         head: &mut Head,
     ) -> Result<()> {
-        let own = room.points()?;
+        let Labelled { points, mut labels } = room.points()?;
+        labels.iter_mut().for_each(|label| *label -= phase.classes.start);
         let strange = room.strange_points()?;
-        self.sides.resize_with(SIDES, || head.without_outputs());
-        for (at, side) in self.sides.iter_mut().enumerate() {
+        let side = |at: usize| {
+            let mut side = head.without_outputs();
             let seed = mix(room.recipe.seed, (phase.index * SIDES + at) as u64);
-            side.grow(phase.classes.end - side.len(), seed);
-        }
-        set_apart(&mut self.sides, &own, &strange, &phase.classes, room.recipe)
+            side.grow(phase.classes.len(), seed);
+            side
+        };
+        self.sides = (0..SIDES).map(side).collect();
+        set_apart(&mut self.sides, &Labelled { points, labels }, &strange, room.recipe)
     }
 
     fn bytes(&self) -> usize {
@@ -76,59 +80,49 @@ impl Method for Muc {
     }
 }
 
-/// Each side in turn learns the labels of the new classes, and is pushed away from the others on
-/// what shows none. Rows of older classes stay.
-fn set_apart(
-    sides: &mut [Head],
-    own: &Labelled,
-    strange: &Matrix,
-    columns: &Range<usize>,
-    recipe: &Recipe,
-) -> Result<()> {
+/// What learning and keeping weigh behind so many phases: every phase counts alike.
+fn weights(earlier: usize) -> (f64, f64) {
+    let keep = earlier as f64 / (earlier + 1) as f64;
+    (1.0 - keep, keep)
+}
+
+/// Each side in turn learns the labels, and is pushed away from the others on what shows no class.
+fn set_apart(sides: &mut [Head], own: &Labelled, strange: &Matrix, recipe: &Recipe) -> Result<()> {
     for at in 0..sides.len() {
         let mut others = sides.to_vec();
         others.swap_remove(at);
-        let side = &mut sides[at];
-        side.fix(columns.start);
-        fit(side, &own.points, recipe, EPOCHS, |side, points, rows| {
+        fit(&mut sides[at], &own.points, recipe, EPOCHS, |side, points, rows| {
             let labels: Vec<usize> = rows.iter().map(|&row| own.labels[row]).collect();
+            let all = 0..side.len();
             on_outputs(points, side, |outputs, gradient| {
-                cross_entropy(outputs, &labels, columns, 1.0, 1.0, gradient)
+                cross_entropy(outputs, &labels, &all, 1.0, 1.0, gradient)
             });
             let outside = strange.select(rows);
             for other in &others {
                 let theirs = other.outputs(&outside);
                 on_outputs(&outside, side, |outputs, gradient| {
-                    disagree(outputs, &theirs, columns, 1.0 / others.len() as f64, gradient)
+                    disagree(outputs, &theirs, gradient)
                 });
             }
             Ok(())
         })?;
-        side.fix(0);
     }
     Ok(())
 }
 
-/// Minus how far apart what two classifiers make of the same rows is, as chances of the classes in
-/// `columns`: the sum of absolute differences, the mean over rows.
-fn disagree(
-    outputs: &Matrix,
-    others: &Matrix,
-    columns: &Range<usize>,
-    weight: f64,
-    gradient: &mut Matrix,
-) -> f64 {
-    let weight = DISAGREEMENT * weight / outputs.rows().max(1) as f64;
+/// Minus how far apart what two classifiers make of the same rows is, as chances of the classes: the
+/// mean of absolute differences.
+fn disagree(outputs: &Matrix, others: &Matrix, gradient: &mut Matrix) -> f64 {
+    let weight = 1.0 / outputs.as_slice().len().max(1) as f64;
     let mut sum = 0.0;
     for row in 0..outputs.rows() {
-        let own = Softened::of(&outputs.row(row)[columns.clone()], 1.0).chances;
-        let theirs = Softened::of(&others.row(row)[columns.clone()], 1.0).chances;
+        let own = Softened::of(outputs.row(row), 1.0).chances;
+        let theirs = Softened::of(others.row(row), 1.0).chances;
         let apart = || own.iter().zip(&theirs).map(|(own, theirs)| own - theirs);
         sum -= weight * apart().map(|apart| f64::from(apart.abs())).sum::<f64>();
         // a class is pushed up or down by how much more so than the mean of all
         let mean: f32 = own.iter().zip(apart()).map(|(own, apart)| own * apart.signum()).sum();
-        let to = gradient.row_mut(row)[columns.clone()].iter_mut();
-        for ((to, own), apart) in to.zip(&own).zip(apart()) {
+        for ((to, own), apart) in gradient.row_mut(row).iter_mut().zip(&own).zip(apart()) {
             *to -= weight as f32 * own * (apart.signum() - mean);
         }
     }
@@ -139,8 +133,11 @@ fn disagree(
 mod tests {
     use ivoro::random::unit;
 
-    use super::super::losses::tests::check;
+    use super::super::losses::tests::{check, some};
+    use super::super::method::Before;
+    use super::super::tests::{dataset, network, school_of};
     use super::*;
+    use crate::baselines::Baseline;
 
     /// How far apart two sides are about points: half of the differences of chances, on average.
     fn apart(sides: &[Head], points: &Matrix) -> f32 {
@@ -166,7 +163,7 @@ mod tests {
         sides.iter_mut().enumerate().for_each(|(at, side)| side.grow(2, at as u64));
         let recipe = Recipe { batch: 8, rate: 2e-2, decay: 0.0, ..Recipe::default() };
         let labelled = Labelled { points, labels };
-        set_apart(&mut sides, &labelled, &strange, &(0..2), &recipe).unwrap();
+        set_apart(&mut sides, &labelled, &strange, &recipe).unwrap();
         // chances, not outputs: a number added to all outputs of a side would change nothing
         let (outside, inside) = (apart(&sides, &strange), apart(&sides, &labelled.points));
         assert!(outside > 0.4 && inside < 0.1, "{outside} outside, {inside} inside");
@@ -178,26 +175,63 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_older_classes_stay_while_new_ones_part() {
-        let points = Matrix::new(8, 2, (0..16).map(|at| at as f32 / 8.0 - 1.0).collect()).unwrap();
-        let mut sides = vec![Head::new(2); SIDES];
-        sides.iter_mut().enumerate().for_each(|(at, side)| side.grow(4, at as u64));
-        let before: Vec<Head> = sides.clone();
-        let recipe = Recipe { batch: 4, ..Recipe::default() };
-        let labelled = Labelled { points: points.clone(), labels: vec![2, 3, 2, 3, 2, 3, 2, 3] };
-        set_apart(&mut sides, &labelled, &points, &(2..4), &recipe).unwrap();
-        for (side, before) in sides.iter().zip(&before) {
-            assert_eq!(side.values()[..6], before.values()[..6]);
-            assert_ne!(side.values()[6..], before.values()[6..]);
+    fn the_more_phases_there_are_the_more_keeping_weighs() {
+        assert_eq!([0, 1, 3].map(weights), [(1.0, 0.0), (0.5, 0.5), (0.25, 0.75)]);
+    }
+
+    #[test]
+    fn learning_keeping_and_the_mean_of_sides_have_their_weights() {
+        let (points, labels) = (some(6, 3, 1), [2, 3, 2, 3, 2, 3]);
+        let head_of = |outputs: usize, seed: u64| {
+            let mut head = Head::new(3);
+            head.grow(outputs, seed);
+            head
+        };
+        let (old, recipe) = (head_of(2, 1), Recipe::default());
+        let before = Before { points: some(6, 3, 2), head: &old };
+        let lesson = Lesson {
+            labels: &labels,
+            before: Some(&before),
+            old: 2,
+            recipe: &recipe,
+            rate: 0.0,
+            step: 0,
+        };
+        let heads =
+            |seed: u64| -> Vec<Head> { (seed..seed + 3).map(|at| head_of(2, at)).collect() };
+        let (sides, sides_before) = (heads(10), heads(20));
+        let mut unused = Matrix::zeros(6, 4);
+        let outputs = head_of(4, 3).outputs(&points);
+        let learned = cross_entropy(&outputs, &labels, &(2..4), 1.0, 1.0, &mut unused);
+        let main = keep_old(&outputs, &before, &old, 1.0, &mut unused);
+        let kept = |(side, old): (&Head, &Head)| {
+            keep_old(&side.outputs(&points), &before, old, 1.0, &mut Matrix::zeros(6, 2))
+        };
+        let aside = sides.iter().zip(&sides_before).map(kept).sum::<f64>() / 3.0;
+        for earlier in [1, 3] {
+            let mut muc = Muc { earlier, sides: sides.clone(), before: sides_before.clone() };
+            let found = muc.teach(&lesson, &points, &mut head_of(4, 3)).unwrap().value;
+            let share = earlier as f64 / (earlier + 1) as f64;
+            let wanted = (1.0 - share) * learned + share * (main + aside);
+            assert!((found - wanted).abs() < 1e-9, "{earlier}: {found}, {wanted}");
         }
     }
 
     #[test]
+    fn sides_are_of_the_newest_phase_alone() {
+        let data = dataset();
+        let network = network(&data);
+        let school = school_of(&data, &network, vec![0..4, 4..6]);
+        let mut muc = Muc::default();
+        school.teach_by(&mut muc, &[Baseline::Muc], &mut |_| true).unwrap();
+        assert_eq!((muc.earlier, muc.sides.len(), muc.before.len()), (1, SIDES, SIDES));
+        assert!(muc.sides.iter().all(|side| side.len() == 2));
+        assert!(muc.before.iter().all(|side| side.len() == 4));
+    }
+
+    #[test]
     fn the_push_is_that_of_finite_differences() {
-        let value = |at: usize, seed: u64| (4.0 * unit(seed, at as u64) - 2.0) as f32;
-        let of =
-            |seed: u64| Matrix::new(3, 5, (0..15).map(|at| value(at, seed)).collect()).unwrap();
-        let other = of(2);
-        check(&of(1), |outputs, gradient| disagree(outputs, &other, &(1..5), 1.7, gradient));
+        let other = some(3, 5, 2);
+        check(&some(3, 5, 1), |outputs, gradient| disagree(outputs, &other, gradient));
     }
 }

@@ -10,7 +10,7 @@ use ivoro::record::PhaseOutcome;
 use ivoro::run::assess;
 
 use super::Baseline;
-use super::classroom::{Classroom, Seen, look};
+use super::classroom::{Classroom, look};
 use super::course::Course;
 use super::exemplars::Memory;
 use super::head::{Head, fit};
@@ -44,7 +44,6 @@ pub struct School<'a> {
     network: &'a Weights,
     recipe: Recipe,
     pub(super) fit: Fit,
-    pub(super) broken: Broken,
     device: Device,
 }
 
@@ -122,7 +121,6 @@ impl<'a> School<'a> {
             network,
             recipe,
             fit,
-            broken,
             device,
         })
     }
@@ -268,7 +266,8 @@ impl<'a> School<'a> {
         let Some(share) = method.balanced().filter(|_| phase.index > 0) else { return Ok(true) };
         let epochs = ((recipe.epochs as f64 * share).ceil() as usize).max(1);
         let seed = mix(recipe.seed, BALANCE);
-        let gentler = Recipe { epochs, rate: GENTLER * recipe.rate, seed, ..recipe.clone() };
+        let shorter = recipe.clone().in_epochs(epochs);
+        let gentler = Recipe { rate: GENTLER * recipe.rate, seed, ..shorter };
         // all outputs, new ones too, are distilled from the network as the phase has left it
         let mut student = self.student(&gentler, &pupil.weights)?;
         let left = pupil.head.clone();
@@ -316,7 +315,7 @@ impl<'a> School<'a> {
         let test = &self.dataset.test;
         let rows: Vec<usize> =
             (0..test.len()).filter(|&row| self.test_place(row).is_some()).collect();
-        let Seen { points, rows } = look(self, &mut *backbone, test, &rows, None)?;
+        let points = look(self, &mut *backbone, test, &rows, None)?;
         let labels: Vec<u32> =
             rows.iter().filter_map(|&row| self.test_place(row)).map(|place| place as u32).collect();
         let known = phase.classes.end;

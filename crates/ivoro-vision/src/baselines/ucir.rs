@@ -200,6 +200,7 @@ fn keep_apart(cosines: &Matrix, lesson: &Lesson<'_>, gradient: &mut Matrix) -> f
 #[cfg(test)]
 mod tests {
     use super::super::tests::{dataset, network, school_of};
+    use super::super::watched::Watched;
     use super::*;
 
     #[test]
@@ -267,62 +268,12 @@ mod tests {
         assert_eq!(keep_apart(&cosines, &lesson, &mut gradient), 0.0);
     }
 
-    /// UCIR that writes down its head when a phase has begun, and when it has ended.
-    #[derive(Default)]
-    struct Watched {
-        inner: Ucir,
-        begun: Vec<Vec<f32>>,
-        ended: Vec<Vec<f32>>,
-        wanted: Vec<Vec<f32>>,
-    }
-
-    impl Method for Watched {
-        fn memory(&self) -> Option<&Memory> {
-            self.inner.memory()
-        }
-
-        fn needs_before(&self) -> bool {
-            true
-        }
-
-        fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
-            self.inner.teach(lesson, points, head)
-        }
-
-        fn begin(
-            &mut self,
-            phase: &Phase,
-            room: &mut Classroom<'_, '_>,
-            head: &mut Head,
-        ) -> Result<()> {
-            self.inner.begin(phase, room, head)?;
-            self.begun.push(head.values().to_vec());
-            let points = room.points_by_class()?;
-            self.wanted = points.iter().map(direction).collect::<Result<_>>()?;
-            Ok(())
-        }
-
-        fn finish(
-            &mut self,
-            phase: &Phase,
-            room: &mut Classroom<'_, '_>,
-            head: &mut Head,
-        ) -> Result<()> {
-            self.ended.push(head.values().to_vec());
-            self.inner.finish(phase, room, head)
-        }
-
-        fn distances(&self, reading: Baseline, points: &Matrix, head: &Head) -> Matrix {
-            self.inner.distances(reading, points, head)
-        }
-    }
-
     #[test]
     fn old_rows_stay_and_new_ones_begin_at_the_direction_of_their_images() {
         let data = dataset();
         let weights = network(&data);
         let school = school_of(&data, &weights, vec![0..4, 4..6]);
-        let mut watched = Watched::default();
+        let mut watched = Watched::new(Baseline::Ucir);
         school.teach_by(&mut watched, &[Baseline::Ucir], &mut |_| true).unwrap();
         let width = watched.ended[0].len() / 4;
         let old = ..4 * width;

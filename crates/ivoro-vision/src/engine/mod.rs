@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dataset::Shape;
 use crate::error::{Error, Result};
-use crate::network::{Architecture, Parameter};
+use crate::network::Architecture;
 use crate::train::Recipe;
 
 /// How pixels become the network's input: `(value / 255 − mean) / deviation`, per channel.
@@ -109,12 +109,7 @@ pub(crate) fn begin(
         let reason = "must be above 0, and a multiple of 4 with rotations";
         return Err(Error::Setting { name: "outputs", value: outputs.to_string(), reason });
     }
-    let parameters = architecture.parameters();
-    let count = |learned: bool| -> usize {
-        let own = parameters.iter().filter(|parameter| parameter.is_learned() == learned);
-        own.map(Parameter::len).sum()
-    };
-    let (all_learned, all_measured) = (count(true), count(false));
+    let (all_learned, all_measured) = architecture.counts();
     let State { learned, measured, first, second, average, steps } = state;
     check_size("learned weights", all_learned, learned.len())?;
     check_size("measured weights", all_measured, measured.len())?;

@@ -204,6 +204,14 @@ impl Architecture {
         layers
     }
 
+    /// How many numbers are learned, and how many measured.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let (learned, measured): (Vec<_>, Vec<_>) =
+            self.parameters().into_iter().partition(Parameter::is_learned);
+        let count = |list: &[Parameter]| list.iter().map(Parameter::len).sum();
+        (count(&learned), count(&measured))
+    }
+
     /// All weights, learned ones first, each group in the order of the convolutions.
     pub fn parameters(&self) -> Vec<Parameter> {
         let mut learned = Vec::new();

@@ -10,7 +10,7 @@ use super::epochs::Epoch;
 use super::recipe::Recipe;
 use crate::engine::{Normalisation, State};
 use crate::error::{Error, Result};
-use crate::network::{Architecture, Parameter, checked_parameters};
+use crate::network::{Architecture, checked_parameters};
 
 /// The version of the file.
 const VERSION: u32 = 1;
@@ -127,11 +127,8 @@ impl Checkpoint {
 }
 
 fn state(path: &Path, header: &Header, mut found: BTreeMap<String, Vec<f32>>) -> Result<State> {
-    let parameters = checked_parameters(path, &header.architecture)?;
-    let (learned, measured): (Vec<_>, Vec<_>) =
-        parameters.iter().partition(|parameter| parameter.is_learned());
-    let count = |list: &[&Parameter]| list.iter().map(|one| one.len()).sum::<usize>();
-    let (learned, measured) = (count(&learned), count(&measured));
+    checked_parameters(path, &header.architecture)?;
+    let (learned, measured) = header.architecture.counts();
     let mut take = |name: &str, expected: usize| {
         let values = found.remove(name).unwrap_or_default();
         if values.len() == expected {

@@ -36,8 +36,6 @@ pub struct TrainingData<'a> {
     pub targets: Vec<Option<u32>>,
     /// The shape all images are brought to.
     pub fit: Fit,
-    /// What to do about an image that can't be read.
-    pub broken: Broken,
 }
 
 /// What one epoch gave.
@@ -82,7 +80,7 @@ impl<'a> TrainingData<'a> {
         }
         rows.sort_unstable();
         held_out.sort_unstable();
-        Self { images, rows, held_out, targets, fit, broken: Broken::Fail }
+        Self { images, rows, held_out, targets, fit }
     }
 
     fn labels(&self, rows: &[usize]) -> Vec<u32> {
@@ -100,10 +98,7 @@ impl<'a> TrainingData<'a> {
         let mut right = 0;
         let mut asked = 0;
         for rows in rows.chunks(ASKED_AT_ONCE) {
-            let images = self.images.read(rows, self.fit, self.broken)?;
-            if images.rows.is_empty() {
-                continue;
-            }
+            let images = self.images.read(rows, self.fit, Broken::Fail)?;
             let outputs = trainer.outputs(&images.pixels)?;
             for (row, label) in outputs.iter_rows().zip(self.labels(&images.rows)) {
                 let upright: Vec<f32> = row.iter().step_by(recipe.sisters()).copied().collect();
@@ -119,10 +114,7 @@ impl<'a> TrainingData<'a> {
         let mut right = 0;
         let mut asked = 0;
         for rows in rows.chunks(ASKED_AT_ONCE) {
-            let images = self.images.read(rows, self.fit, self.broken)?;
-            if images.rows.is_empty() {
-                continue;
-            }
+            let images = self.images.read(rows, self.fit, Broken::Fail)?;
             let mut sums: Vec<Vec<f32>> = Vec::new();
             for (turns, view) in ivoro::View::ROTATIONS.into_iter().enumerate() {
                 let turned = crate::view::turned(&images.pixels, images.shape, view)?;
@@ -261,7 +253,7 @@ fn produce<'r, V>(
 ) {
     let stream = mix(recipe.seed ^ CHANGES, index as u64);
     for rows in batches {
-        let read = data.images.read(rows, data.fit, data.broken);
+        let read = data.images.read(rows, data.fit, Broken::Fail);
         let ready = read.and_then(|mut images| {
             let settings = &recipe.augmentation;
             augment(&mut images.pixels, images.shape, &images.rows, settings, stream);

@@ -131,6 +131,19 @@ impl Recipe {
         if self.rotations { 4 } else { 1 }
     }
 
+    /// The same training in another number of epochs: the rate falls after the same shares of them.
+    #[must_use]
+    pub fn in_epochs(mut self, epochs: usize) -> Self {
+        // rounded up, so that no epoch that was there is lost
+        let scaled = |at: usize| (at * epochs).div_ceil(self.epochs.max(1));
+        match &mut self.schedule {
+            Schedule::Steps(steps) => steps.iter_mut().for_each(|step| *step = scaled(*step)),
+            Schedule::Cosine(rise) => *rise = scaled(*rise),
+        }
+        self.epochs = epochs;
+        self
+    }
+
     /// The learning rate of a step, `progress` being the epochs done so far, with fractions.
     pub fn rate_at(&self, progress: f64) -> f32 {
         let factor = match &self.schedule {
@@ -193,6 +206,17 @@ mod tests {
         for (rate, expected) in rates.iter().zip(expected) {
             assert!((rate / expected - 1.0).abs() < 1e-5, "{rates:?}");
         }
+    }
+
+    #[test]
+    fn a_shorter_training_has_its_rates_for_the_same_shares() {
+        let recipe = Recipe::default().in_epochs(31);
+        assert_eq!((recipe.epochs, recipe.schedule), (31, Schedule::Steps(vec![14, 28])));
+        // however short, it begins with the first rate
+        let recipe = Recipe::default().in_epochs(1);
+        assert_eq!(recipe.rate_at(0.0), recipe.rate);
+        let rising = Recipe { epochs: 8, schedule: Schedule::Cosine(2), ..Recipe::default() };
+        assert_eq!(rising.in_epochs(4).schedule, Schedule::Cosine(1));
     }
 
     #[test]

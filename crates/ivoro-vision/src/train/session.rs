@@ -59,7 +59,6 @@ impl<'a> Training<'a> {
         plan.architecture.channels = plan.fit.shape.channels;
         plan.architecture.outputs = plan.base.len() * plan.recipe.sisters();
         let mut data = TrainingData::new(&dataset.train, &plan.base, plan.fit, &plan.recipe);
-        data.broken = plan.broken;
         let mut left_out = Vec::new();
         for rows in [&mut data.rows, &mut data.held_out] {
             let all = std::mem::take(rows);
@@ -151,7 +150,8 @@ impl<'a> Training<'a> {
         let Plan { recipe, base, fit, .. } = &self.plan;
         let everything = Recipe { holdout: 0.0, ..recipe.clone() };
         let mut data = TrainingData::new(&self.dataset.test, base, *fit, &everything);
-        data.broken = self.plan.broken;
+        let all = std::mem::take(&mut data.rows);
+        data.rows = self.dataset.test.readable(all, *fit, self.plan.broken, &mut Vec::new())?;
         let single = data.accuracy(&mut *self.trainer, &data.rows, recipe)?;
         let ensemble = if recipe.rotations {
             Some(data.ensemble_accuracy(&mut *self.trainer, &data.rows)?)
@@ -237,7 +237,7 @@ impl Plan {
 fn first_checkpoint(plan: &Plan, data: &TrainingData<'_>, identity: String) -> Result<Checkpoint> {
     let step = data.rows.len().div_ceil(MEASURED_IMAGES);
     let some: Vec<usize> = data.rows.iter().copied().step_by(step).collect();
-    let images = data.images.read(&some, data.fit, data.broken)?;
+    let images = data.images.read(&some, data.fit, Broken::Fail)?;
     let normalisation = Normalisation::measure(&images.pixels, images.shape.channels);
     let Plan { architecture, recipe, .. } = plan;
     let weights = Weights::random(architecture.clone(), normalisation.clone(), recipe.seed);

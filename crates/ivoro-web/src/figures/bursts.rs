@@ -50,11 +50,12 @@ pub(crate) fn side_by_side(group: &Group<'_>) -> Option<Shown> {
     let both = both(group);
     let chosen: Vec<_> = both.iter().filter(|p| WANTED.contains(&p.row.label.as_str())).collect();
     let size = chosen.first()?.burst.0;
+    let queries = chosen.first()?.row.first().last()?.burst?.queries;
     let mut dots = Vec::new();
     let mut names = Vec::new();
     for (at, one) in chosen.iter().enumerate() {
         let mut dot = |value: f64, kind: usize, aside: f64| {
-            dots.push(Dot { at: (at as f64 + aside, value), name: None, over: false, kind });
+            dots.push(Dot { at: (at as f64 + aside, value), name: None, kind });
         };
         dot(one.single, 0, -0.12);
         dot(one.burst.2, 1, 0.0);
@@ -79,7 +80,7 @@ pub(crate) fn side_by_side(group: &Group<'_>) -> Option<Shown> {
         title: &title,
         x: Axis::new("variant", Scale::places(names)),
         y: Axis::new(
-            format!("accuracy after the last phase, % (n = {} test images)", group.tested()),
+            format!("last accuracy, % (n = {} images; {queries} bursts)", group.tested()),
             Scale::within(values, 0.0, 100.0),
         ),
         dots,

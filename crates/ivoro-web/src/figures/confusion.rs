@@ -83,8 +83,9 @@ pub(crate) fn matrix(group: &Group<'_>) -> Option<Shown> {
         each => format!(" {each} classes that follow each other share a row and a column."),
     };
     let caption = format!(
-        "Rows: true class (n = {classes} classes, {tested} test images). The darker, the larger \
-         the share of the row. Lines divide the phases.{together}"
+        "Rows: true class (n = {classes} classes, {tested} test images). The stronger the \
+         colour, the larger the share of the row. Lines divide the phases.{together}{}",
+        row.which()
     );
     Some(Shown::new(figure, caption))
 }
@@ -107,7 +108,7 @@ fn legend(canvas: &mut Canvas, top: f64) -> f64 {
 
 /// Small shares are what one looks for: their square root makes them visible.
 fn opacity(share: f64) -> f64 {
-    share.sqrt().min(0.99)
+    (0.1 + 0.9 * share.sqrt()).min(0.99)
 }
 
 fn draw_cells(canvas: &mut Canvas, shares: &Shares, left: f64, top: f64, side: f64) {

@@ -16,10 +16,10 @@ pub(crate) fn memory(group: &Group<'_>) -> Option<Shown> {
     let title = format!("{}: bytes kept against accuracy", group.title());
     let scale = Scale::logarithmic(points.iter().map(|(_, x, _)| *x), bytes);
     let x = Axis::new("kept for each class after the last phase", scale);
-    chart(group, "bytes", &title, x, points).map(|figure| {
+    chart(group, "bytes", &title, x, &points).map(|figure| {
         figure.with(
-            "Named, as far as there is room: methods that none beats in both, and those that are \
-             not ours.",
+            "Named, as far as there is room: the best, methods that are not ours, and some that none \
+             beats in both.",
         )
     })
 }
@@ -33,7 +33,7 @@ pub(crate) fn time(group: &Group<'_>) -> Option<Shown> {
     let title = format!("{}: seconds against accuracy", group.title());
     let scale = Scale::logarithmic(points.iter().map(|(_, x, _)| *x), seconds);
     let x = Axis::new("for one phase, mean: choosing settings, learning and judging", scale);
-    chart(group, "seconds", &title, x, points).map(|figure| {
+    chart(group, "seconds", &title, x, &points).map(|figure| {
         figure.with(
             "A choice of settings that several variants share is in the time of the first of them. \
              Times of one machine can be compared with each other alone.",
@@ -47,6 +47,9 @@ impl Shown {
     }
 }
 
+/// Variants that are named besides the best.
+const OWN: usize = 4;
+
 type Point<'g, 'a> = (&'g Row<'a>, f64, f64);
 
 fn points<'g, 'a>(
@@ -59,7 +62,7 @@ fn points<'g, 'a>(
 }
 
 fn kind(row: &Row<'_>) -> usize {
-    let ours = row.variant.is_some_and(|v| v.is_metric() || v.flip || v.lift || v.third);
+    let ours = row.variant.is_some_and(|v| v.is_metric() || v.flip || v.lift);
     match row.kind {
         _ if !row.exemplar_free => 3,
         Kind::Variant if ours => 1,
@@ -73,7 +76,7 @@ fn chart(
     name: &str,
     title: &str,
     x: Axis,
-    mut points: Vec<Point<'_, '_>>,
+    points: &[Point<'_, '_>],
 ) -> Option<Shown> {
     if points.len() < 2 {
         return None;
@@ -82,24 +85,22 @@ fn chart(
         let mut honest = points.iter().filter(|(row, ..)| row.is_honest());
         honest.any(|(_, c, a)| c <= cost && a >= accuracy && (c < cost || a > accuracy))
     };
-    let mut beaten: Vec<bool> = points.iter().map(beaten).collect();
-    // those that none beats are named first, and of them the best
+    let beaten: Vec<bool> = points.iter().map(beaten).collect();
+    // the best is named first, then what is not ours, then a few more that none beats
     let mut order: Vec<usize> = (0..points.len()).collect();
-    order.sort_by(|&a, &b| beaten[a].cmp(&beaten[b]).then(points[b].2.total_cmp(&points[a].2)));
-    points = order.iter().map(|&at| points[at]).collect();
-    beaten = order.iter().map(|&at| beaten[at]).collect();
-    let all = points.iter().zip(&beaten).enumerate();
-    let dots = all.map(|(at, (&(row, cost, accuracy), &beaten))| Dot {
-        at: (cost, accuracy),
-        // with what else the tables say of it, where that tells two apart
-        name: (!beaten || row.kind != Kind::Variant).then(|| {
-            let several = points.iter().filter(|(other, ..)| other.name == row.name).count() > 1;
-            if several || !row.is_honest() { row.label.clone() } else { row.name.clone() }
-        }),
-        // the best
-        over: at == 0,
-        kind: kind(row),
-    });
+    order.sort_by(|&a, &b| points[b].2.total_cmp(&points[a].2));
+    let best = order.iter().copied().find(|&at| !beaten[at]);
+    order.retain(|at| Some(*at) != best);
+    let (others, own): (Vec<usize>, Vec<usize>) =
+        order.iter().partition(|&&at| points[at].0.kind != Kind::Variant);
+    let own = own.into_iter().filter(|&at| !beaten[at]).take(OWN);
+    let named: Vec<usize> = best.into_iter().chain(others).chain(own).collect();
+    order.retain(|at| !named.contains(at));
+    let dot = |at: usize, named: bool| {
+        let (row, cost, accuracy) = points[at];
+        Dot { at: (cost, accuracy), name: named.then(|| row.marked()), kind: kind(row) }
+    };
+    let dots = named.iter().map(|&at| dot(at, true)).chain(order.iter().map(|&at| dot(at, false)));
     let values = points.iter().map(|(_, _, accuracy)| *accuracy);
     let figure = Chart {
         name: &format!("{name}-{}", group.title()),

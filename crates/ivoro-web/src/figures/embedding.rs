@@ -1,10 +1,12 @@
 //! Features brought to the plane, coloured by the phase in which their classes arrived.
 
+use ivoro::Protocol;
 use ivoro::diagram::Rectangle;
 use ivoro::picture::Embedding;
 
 use crate::figures::scene::View;
 use crate::figures::{Shown, evenly};
+use crate::inputs::Found;
 use crate::plot::canvas::{Canvas, Pen};
 use crate::plot::palette;
 use crate::plot::scatter::legend;
@@ -14,24 +16,33 @@ use crate::plot::text::number;
 const MOST_PHASES: usize = 6;
 
 /// One picture a phase; of a network that trains on, the one phase it is of.
-pub(crate) fn pictures(embedding: &Embedding) -> Vec<Shown> {
+pub(crate) fn pictures(found: &Found<Embedding>) -> Vec<Shown> {
+    let embedding = &found.content;
     let phases = match embedding.phase {
         Some(phase) => vec![phase],
         None => evenly(embedding.phases.len(), MOST_PHASES),
     };
-    phases.into_iter().filter_map(|phase| picture(embedding, phase)).collect()
+    phases.into_iter().filter_map(|phase| picture(&found.file, embedding, phase)).collect()
 }
 
-fn picture(embedding: &Embedding, phase: usize) -> Option<Shown> {
+fn picture(file: &str, embedding: &Embedding, phase: usize) -> Option<Shown> {
     let points = embedding.points.iter();
     let shown = Rectangle::around(points.map(|&(x, y, _)| [f64::from(x), f64::from(y)]), 0.02)?;
-    let title = format!("{}: t-SNE of {}, phase {phase}", embedding.data_set, embedding.method);
+    let protocol = Protocol::new(embedding.phases.clone());
+    let protocol = protocol.map_or(String::new(), |protocol| format!(", {protocol}"));
+    let Embedding { data_set, method, .. } = embedding;
+    let title = format!("{data_set}{protocol}: t-SNE of {method}, phase {phase}");
     let mut canvas = Canvas::default();
     let mut used = canvas.title(&title);
     used = canvas.note(used, &format!("axes without unit, n = {} samples", embedding.points.len()));
     let known = embedding.phases.len().min(phase + 1);
     let colours = phase_colours(known);
-    used = legend(&mut canvas, used, &colours, false);
+    let mut kinds: Vec<(usize, &str, &str)> =
+        colours.iter().map(|(name, colour)| (0, name.as_str(), *colour)).collect();
+    if known < embedding.phases.len() {
+        kinds.push((0, "still to come", palette::REFERENCE));
+    }
+    used = legend(&mut canvas, used, &kinds);
     let view = View::new(shown, used + 2.0);
     let mut bins: Vec<Vec<(f64, f64)>> = vec![Vec::new(); embedding.phases.len() + 1];
     for &(x, y, class) in embedding.points.iter().filter(|(x, y, _)| x.is_finite() && y.is_finite())
@@ -39,7 +50,7 @@ fn picture(embedding: &Embedding, phase: usize) -> Option<Shown> {
         bins[arrival(&embedding.phases, class)].push(view.at([f64::from(x), f64::from(y)]));
     }
     let later: Vec<(f64, f64)> = bins.iter().skip(known).flatten().copied().collect();
-    canvas.dots(later, 2.0, "currentColor", 0.12);
+    canvas.dots(later, 2.2, palette::REFERENCE, 0.55);
     let per_colour = embedding.phases.len().div_ceil(palette::AREA_COLOURS).max(1);
     for (at, points) in bins.into_iter().take(known).enumerate() {
         canvas.dots(points, 2.6, palette::area(at / per_colour), 0.75);
@@ -50,7 +61,8 @@ fn picture(embedding: &Embedding, phase: usize) -> Option<Shown> {
     let figure = canvas.finish(&format!("tsne-{title}"), &title, view.bottom() + 4.0);
     let caption = format!(
         "{} samples of {} classes, perplexity {}. Colour: phase of arrival; grey: classes that are \
-         still to come. Axes of t-SNE have no unit, and distances between far groups no meaning.",
+         still to come. Axes of t-SNE have no unit, and distances between far groups no meaning. \
+         From {file}.",
         embedding.points.len(),
         embedding.classes.len(),
         number(embedding.perplexity, 0)

@@ -41,7 +41,7 @@ pub(crate) fn featured<'g, 'a>(group: &'g Group<'a>) -> Vec<&'g Row<'a>> {
         group.row("iVoro-NDAIL"),
         group.best_variant(),
         best(others),
-        group.rows.iter().find(|row| crate::paper::same_name(&row.name, "PASS")),
+        group.pass(),
     ];
     let mut seen = HashSet::new();
     wanted.into_iter().flatten().filter(|row| seen.insert(row.label.clone())).collect()

@@ -44,6 +44,8 @@ impl Drawn {
 struct Panel<'g, 'a> {
     title: String,
     rows: Vec<&'g Row<'a>>,
+    /// Whose values its scale holds: those of all parts of what is too much for one panel.
+    all: Vec<&'g Row<'a>>,
 }
 
 /// Accuracy of all methods, panel by panel.
@@ -76,12 +78,13 @@ fn one(group: &Group<'_>, panel: &Panel<'_, '_>, drawn: Drawn) -> Shown {
         .collect();
     let line = |row: &Row<'_>| {
         let values = row.curve(|entry, phase| drawn.of(entry, phase));
-        Series::new(row.label.clone(), known.iter().copied().zip(values).collect())
+        Series::new(row.marked(), known.iter().copied().zip(values).collect())
     };
     let mut series: Vec<Series> = panel.rows.iter().map(|row| line(row)).collect();
     let reference = group.row("iVoro").filter(|_| panel.rows.iter().all(|r| r.label != "iVoro"));
     series.extend(reference.map(|row| line(row).reference()));
-    let values = series.iter().flat_map(|s| s.points.iter().map(|(_, y)| *y)).collect::<Vec<_>>();
+    let values = panel.all.iter().copied().chain(reference).flat_map(|row| line(row).points);
+    let values: Vec<f64> = values.map(|(_, value)| value).collect();
     let tested = group.tested();
     let title = format!("{}: {} of {}", group.title(), drawn.word(), panel.title);
     let unit = match drawn {
@@ -120,36 +123,46 @@ fn ends(known: &[f64]) -> Scale {
 
 /// Methods first, then variants by family; no panel has more lines than names have room.
 fn panels<'g, 'a>(group: &'g Group<'a>) -> Vec<Panel<'g, 'a>> {
-    let best = group.best_variant().map(|row| row.label.clone());
     let others = |free: bool| {
         group.rows.iter().filter(move |row| row.kind != Kind::Variant && row.exemplar_free == free)
     };
-    let own = group.rows.iter().filter(|row| Some(&row.label) == best.as_ref());
-    let mut methods: Vec<&Row<'a>> = own.clone().chain(others(true)).collect();
-    if others(true).next().is_none() && others(false).next().is_none() {
-        methods.clear();
-    }
-    let kept: Vec<&Row<'a>> = match others(false).next() {
-        Some(_) => own.chain(others(false)).collect(),
-        None => Vec::new(),
+    // the best variant and PASS are in every part: they are what is compared with
+    let firsts: Vec<&Row<'a>> = group.best_variant().into_iter().chain(group.pass()).collect();
+    let rest = |free: bool| -> Vec<&'g Row<'a>> {
+        others(free).filter(|row| firsts.iter().all(|first| first.label != row.label)).collect()
     };
-    let mut panels = chunked("methods that keep no sample", &methods);
-    panels.extend(chunked("methods that keep samples", &kept));
+    let mut panels = Vec::new();
+    for (free, title) in
+        [(true, "methods that keep no sample"), (false, "methods that keep samples")]
+    {
+        if others(free).next().is_some() {
+            panels.extend(chunked(title, &firsts, &rest(free)));
+        }
+    }
     for (title, rows) in families(group) {
-        panels.extend(chunked(title, &rows));
+        panels.extend(chunked(title, &[], &rows));
     }
     panels
 }
 
-fn chunked<'g, 'a>(title: &str, rows: &[&'g Row<'a>]) -> Vec<Panel<'g, 'a>> {
-    let parts = rows.len().div_ceil(MOST_LINES - 1).max(1);
+/// Rows in as many panels as they need, `firsts` in each.
+fn chunked<'g, 'a>(
+    title: &str,
+    firsts: &[&'g Row<'a>],
+    rows: &[&'g Row<'a>],
+) -> Vec<Panel<'g, 'a>> {
+    let all: Vec<&Row<'a>> = firsts.iter().chain(rows).copied().collect();
+    if all.len() < MOST_LINES {
+        return vec![Panel { title: title.to_owned(), rows: all.clone(), all }];
+    }
+    let parts = rows.len().div_ceil(MOST_LINES - 1 - firsts.len());
     let size = rows.len().div_ceil(parts).max(1);
-    let name = |at: usize| match parts {
-        1 => title.to_owned(),
-        _ => format!("{title}, part {} of {parts}", at + 1),
+    let panel = |(at, part): (usize, &[&'g Row<'a>])| Panel {
+        title: format!("{title}, part {} of {parts}", at + 1),
+        rows: firsts.iter().chain(part).copied().collect(),
+        all: all.clone(),
     };
-    let chunks = rows.chunks(size).enumerate();
-    chunks.map(|(at, rows)| Panel { title: name(at), rows: rows.to_vec() }).collect()
+    rows.chunks(size).enumerate().map(panel).collect()
 }
 
 /// Variants that differ in little are compared in one panel.

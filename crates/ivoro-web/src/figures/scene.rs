@@ -1,5 +1,7 @@
 //! Diagrams in the plane: exact cells, samples and sites, phase after phase.
 
+use std::collections::BTreeMap;
+
 use ivoro::Matrix;
 use ivoro::diagram::{PowerDiagram, Rectangle, plane_cells};
 use ivoro::picture::{Scene, ScenePhase, Site};
@@ -7,11 +9,15 @@ use ivoro::picture::{Scene, ScenePhase, Site};
 use crate::figures::Shown;
 use crate::plot::canvas::{Anchor, Canvas, Figure, Pen, WIDTH};
 use crate::plot::palette;
-use crate::plot::scatter::{Names, mark};
-use crate::plot::text::number;
+use crate::plot::scatter::{Names, legend, mark};
+use crate::plot::text::{SIZE, fitted, number};
 
 /// Classes whose names are written at their sites.
 const MOST_NAMES: usize = 40;
+/// Classes without a cell that are named.
+const MOST_TOLD: usize = 10;
+/// Room for a name in a cell.
+const MOST_ROOM: f64 = 90.0;
 /// Air around a picture.
 const EDGE: f64 = 4.0;
 
@@ -76,10 +82,10 @@ fn picture(scene: &Scene, at: usize, phase: &ScenePhase, shown: Rectangle) -> Op
     used = canvas.note(used, &note);
     let sisters = phase.sites.iter().any(|site| site.sister > 0);
     if sisters {
-        used = crate::plot::scatter::legend(&mut canvas, used, &turns(), true);
+        used = legend(&mut canvas, used, &TURNS.map(|(at, turn)| (at, turn, palette::REFERENCE)));
     }
     let view = View::new(shown, used + 2.0);
-    let figure = draw(canvas, scene, phase, view, &format!("scene-{title}"), &title)?;
+    let (figure, without) = draw(canvas, scene, phase, view, &format!("scene-{title}"), &title)?;
     let accuracy =
         phase.accuracy.map_or(String::new(), |a| format!(" Accuracy {} %", number(a, 1)));
     let parts: Vec<String> = phase
@@ -94,22 +100,38 @@ fn picture(scene: &Scene, at: usize, phase: &ScenePhase, shown: Rectangle) -> Op
     let stop = if accuracy.is_empty() { "" } else { "." };
     let weighted = phase.sites.iter().any(|site| site.weight != 0.0);
     let cells = match (sisters, weighted) {
-        (true, _) => "Each class has a cell for each rotation.",
-        (false, true) => "Sites have weights, so that one may lie outside its own cell.",
+        (true, _) => " Each class has a cell for each rotation.",
+        (false, true) => {
+            " Sites have weights, so that one may lie outside its own cell: a name without a mark \
+             stands in such a cell."
+        }
         (false, false) => "",
     };
+    let without = match without.len() {
+        0 => String::new(),
+        count => {
+            let mut names: Vec<String> = without.into_iter().take(MOST_TOLD).collect();
+            if count > names.len() {
+                names.push(format!("{} more", count - names.len()));
+            }
+            format!(
+                " Without a cell in the picture, and so never the answer there: class {}.",
+                names.join(", ")
+            )
+        }
+    };
     let caption = format!(
-        "Exact cells of {} sites with {} samples.{accuracy}{parts}{stop} {cells}",
+        "Exact cells of {} sites with {} samples.{accuracy}{parts}{stop}{without}{cells}",
         phase.sites.len(),
         phase.samples.len()
     );
     Some(Shown::new(figure, caption.trim().to_owned()))
 }
 
-fn turns() -> Vec<(String, &'static str)> {
-    ["upright", "90°", "180°", "270°"].map(|turn| (turn.to_owned(), palette::REFERENCE)).to_vec()
-}
+/// Rotations with their marks.
+const TURNS: [(usize, &str); 4] = [(0, "upright"), (1, "90°"), (2, "180°"), (3, "270°")];
 
+/// The picture, and the names of sites that have no cell in it.
 fn draw(
     mut canvas: Canvas,
     scene: &Scene,
@@ -117,19 +139,21 @@ fn draw(
     view: View,
     name: &str,
     title: &str,
-) -> Option<Figure> {
+) -> Option<(Figure, Vec<String>)> {
     let finite = |site: &&Site| site.at.iter().chain([&site.weight]).all(|v| v.is_finite());
     let sites: Vec<Site> = phase.sites.iter().filter(finite).copied().collect();
     let centres =
         Matrix::new(sites.len(), 2, sites.iter().flat_map(|site| site.at).collect()).ok()?;
     let diagram =
         PowerDiagram::new(centres, sites.iter().map(|site| site.weight).collect()).ok()?;
+    let mut cells: Vec<Vec<(f64, f64)>> = Vec::new();
     for (site, polygon) in sites.iter().zip(plane_cells(&diagram, view.rectangle()).ok()?) {
         let points: Vec<(f64, f64)> = polygon.iter().map(|&point| view.at(point)).collect();
         if !points.is_empty() {
             let pen = Pen::new("currentColor", 0.8).faint(0.55);
             canvas.polygon(&points, palette::area(site.class as usize), 0.26, pen);
         }
+        cells.push(points);
     }
     let classes = scene.classes.len().max(sites.iter().map(|s| s.class as usize + 1).max()?);
     let mut dots: Vec<Vec<(f64, f64)>> = vec![Vec::new(); classes.min(1 << 20)];
@@ -142,14 +166,33 @@ fn draw(
     for (class, points) in dots.into_iter().enumerate().filter(|(_, points)| !points.is_empty()) {
         canvas.dots(points, 2.0, palette::area(class), 0.75);
     }
-    draw_sites(&mut canvas, scene, &sites, view);
+    draw_sites(&mut canvas, scene, &sites, &cells, view);
     let corners = view.rectangle().corners().map(|corner| view.at(corner));
     let frame = [corners.as_slice(), &corners[..1]].concat();
     canvas.polyline(&frame, Pen::new("currentColor", 1.0).faint(0.6));
-    Some(canvas.finish(name, title, view.bottom() + EDGE))
+    // a class has a cell if one of its sites has
+    let mut found: BTreeMap<u32, (&Site, bool)> = BTreeMap::new();
+    for (site, cell) in sites.iter().zip(&cells) {
+        found.entry(site.class).or_insert((site, false)).1 |= !cell.is_empty();
+    }
+    let without =
+        found.values().filter(|(_, any)| !any).map(|(site, _)| called(scene, site)).collect();
+    Some((canvas.finish(name, title, view.bottom() + EDGE), without))
 }
 
-fn draw_sites(canvas: &mut Canvas, scene: &Scene, sites: &[Site], view: View) {
+/// The name of a site's class.
+fn called(scene: &Scene, site: &Site) -> String {
+    let name = scene.classes.get(site.class as usize);
+    name.cloned().unwrap_or_else(|| site.class.to_string())
+}
+
+fn draw_sites(
+    canvas: &mut Canvas,
+    scene: &Scene,
+    sites: &[Site],
+    cells: &[Vec<(f64, f64)>],
+    view: View,
+) {
     let places: Vec<(f64, f64)> =
         sites.iter().map(|site| view.at(site.at.map(f64::from))).collect();
     for (site, &at) in sites.iter().zip(&places) {
@@ -164,10 +207,32 @@ fn draw_sites(canvas: &mut Canvas, scene: &Scene, sites: &[Site], view: View) {
         &places,
     );
     for (site, &at) in upright {
-        let number = site.class.to_string();
-        let name = scene.classes.get(site.class as usize).unwrap_or(&number);
-        names.put(canvas, name, at, true);
+        names.put(canvas, &called(scene, site), at);
     }
+    // a cell that its site lies outside of has the name too
+    for ((site, cell), &at) in sites.iter().zip(cells).zip(&places) {
+        if site.sister == 0 && !cell.is_empty() && !holds(cell, at) {
+            let (x, y) = middle(cell);
+            let name = fitted(&called(scene, site), SIZE - 1.0, MOST_ROOM);
+            canvas.plate((x, y + 4.0), Anchor::Middle, &name, SIZE - 1.0);
+        }
+    }
+}
+
+/// Whether a convex polygon holds a point.
+fn holds(polygon: &[(f64, f64)], (x, y): (f64, f64)) -> bool {
+    let next = polygon.iter().cycle().skip(1);
+    let sides =
+        polygon.iter().zip(next).map(|(a, b)| (b.0 - a.0) * (y - a.1) - (b.1 - a.1) * (x - a.0));
+    let (low, high) = sides.fold((0f64, 0f64), |(low, high), side| (low.min(side), high.max(side)));
+    low >= -1e-6 || high <= 1e-6
+}
+
+/// The mean of a polygon's corners: inside, where it is convex.
+fn middle(polygon: &[(f64, f64)]) -> (f64, f64) {
+    let count = polygon.len().max(1) as f64;
+    let sum = polygon.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
+    (sum.0 / count, sum.1 / count)
 }
 
 /// Used by the schematic too: a site with a label at its right.

@@ -48,7 +48,10 @@ pub(crate) fn lambda(group: &Group<'_>) -> Option<Shown> {
     let figure = boxes::Chart {
         name: &format!("lambda-{}", group.title()),
         title: &title,
-        y: Axis::new("accuracy, %", Scale::within(values, 0.0, 100.0)),
+        y: Axis::new(
+            format!("accuracy, % (n = {} test images at the end)", group.tested()),
+            Scale::within(values, 0.0, 100.0),
+        ),
         boxes: boxes.collect(),
         x: Axis::new(
             format!("λ (no N: iVoro); n = {} phases in a box", counts.join(" or ")),
@@ -146,12 +149,7 @@ pub(crate) fn layers(group: &Group<'_>) -> Option<Shown> {
             let Some(last) = row.and_then(Row::last) else { continue };
             // beside each other, because two of them are often equal
             let aside = 0.12 * (kind as f64 - 1.0);
-            dots.push(Dot {
-                at: (names.len() as f64 + aside, last.mean),
-                name: None,
-                over: false,
-                kind,
-            });
+            dots.push(Dot { at: (names.len() as f64 + aside, last.mean), name: None, kind });
         }
         names.push(variant.to_string().replace("iVoro-", ""));
     }

@@ -10,6 +10,9 @@ use crate::plot::lines::{Chart, MOST_LINES, Series};
 use crate::plot::scale::Scale;
 use crate::plot::text::number;
 
+/// Answers in a bin whose share of right ones is more than chance.
+const FEWEST: usize = 10;
+
 /// Percent of a share, from 0 to 100.
 fn percent() -> Scale {
     let ticks = [0, 20, 40, 60, 80, 100].map(|at| (f64::from(at), at.to_string()));
@@ -39,7 +42,7 @@ fn lines(
 /// Confidence against the share of right answers.
 pub(crate) fn reliability(group: &Group<'_>) -> Option<Shown> {
     let series = lines(group, |phase| {
-        let bins = phase.reliability.iter();
+        let bins = phase.reliability.iter().filter(|bin| bin.count >= FEWEST);
         let points = bins.map(|bin| (100.0 * bin.confidence, 100.0 * bin.accuracy)).collect();
         (phase.calibration_error, points)
     });
@@ -58,7 +61,7 @@ pub(crate) fn reliability(group: &Group<'_>) -> Option<Shown> {
     let caption = "Below the dashed line answers are \
                    surer than they should be. Temperatures come from held-out samples of the first \
                    phase; methods without one are not shown. Of several runs, the first.";
-    Some(Shown::new(figure, caption))
+    Some(Shown::new(figure, format!("{caption} Bins of fewer than {FEWEST} answers are left out.")))
 }
 
 /// The share of wrong answers where the least sure are left out.

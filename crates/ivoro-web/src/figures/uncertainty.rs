@@ -10,14 +10,16 @@ use crate::group::{Group, Row};
 use crate::plot::boxes::{self, Whiskers};
 use crate::plot::frame::Axis;
 use crate::plot::palette;
-use crate::plot::scale::Scale;
+use crate::plot::scale::{Scale, bounds};
 use crate::plot::scatter::{self, Dot};
-use crate::plot::text::number;
+use crate::plot::text::{self, number};
 
 /// Phases that have a picture of their own.
 const MOST_PHASES: usize = 6;
 /// Classes that have a box of their own; of more, every n-th in the order of HV is drawn.
 const MOST_BOXES: usize = 200;
+/// Room for the names of classes below their boxes.
+const ROOM: f64 = 300.0;
 
 /// Variants with AI that have a partner without, the plainest first.
 fn integrated<'g, 'a>(group: &'g Group<'a>) -> Option<(&'g Row<'a>, &'g Row<'a>)> {
@@ -33,77 +35,117 @@ fn share(class: &ClassOutcome) -> f64 {
     100.0 * class.correct as f64 / class.tested.max(1) as f64
 }
 
-/// HV by class, one picture a phase, coloured by the accuracy of the plain diagram.
+/// A class in a phase: its place in the order of arrival, HV, accuracy and test images.
+type Judged = (usize, [f64; 5], f64, usize);
+
+/// Classes of one phase in the order of HV.
+fn judged(phase: &PhaseOutcome, judge: &PhaseOutcome) -> Vec<Judged> {
+    let finite = |five: &[f64; 5]| five.iter().all(|value| value.is_finite());
+    let both = phase.by_class.iter().zip(&judge.by_class).enumerate();
+    let mut classes: Vec<Judged> = both
+        .filter_map(|(at, (class, judged))| {
+            Some((at, class.hv.filter(finite)?, share(judged), class.tested))
+        })
+        .collect();
+    classes.sort_by(|a, b| a.1[2].total_cmp(&b.1[2]));
+    classes
+}
+
+/// HV by class, one picture a phase, coloured by the accuracy of the plain diagram; all phases have
+/// one scale and one range of colours.
 pub(crate) fn by_class(group: &Group<'_>) -> Vec<Shown> {
     let with = group.row("iVoro-AI").or_else(|| integrated(group).map(|(row, _)| row));
     let Some(row) = with else { return Vec::new() };
     let plain = group.row("iVoro").unwrap_or(row);
     let phases = &row.first().method.phases;
+    // HV and accuracy of one run, or a class would be held against another
+    let same = plain.entries.iter().find(|entry| entry.run == row.first().run);
+    let (plain, judge) = same.map_or((row, row.first()), |entry| (plain, entry));
     let chosen = evenly(phases.len(), MOST_PHASES);
-    let drawn = chosen.into_iter().filter_map(|at| {
-        let judge = plain.first().method.phases.get(at).unwrap_or(&phases[at]);
-        boxes_of(group, row, plain, &phases[at], judge)
-    });
-    let mut drawn: Vec<Shown> = drawn.collect();
-    let (count, all) = (drawn.len(), phases.len());
-    if let Some(last) = drawn.last_mut().filter(|_| count < all) {
-        last.caption = format!("{} {count} of {all} phases are drawn.", last.caption);
-    }
-    drawn
+    let judges = |at: usize| judge.method.phases.get(at).unwrap_or(&phases[at]);
+    let drawn: Vec<(usize, Vec<Judged>)> = chosen
+        .into_iter()
+        .map(|at| (phases[at].phase, judged(&phases[at], judges(at))))
+        .filter(|(_, classes)| classes.len() > 1)
+        .collect();
+    let all = || drawn.iter().flat_map(|(_, classes)| classes);
+    let Some(accuracy) = bounds(all().map(|(_, _, share, _)| *share)) else { return Vec::new() };
+    let hv: Vec<f64> = all().flat_map(|(_, five, ..)| *five).filter(|value| *value > 0.0).collect();
+    let some = match (drawn.len(), phases.len()) {
+        (count, all) if count < all => format!(" {count} of {all} phases are drawn."),
+        _ => String::new(),
+    };
+    let of_phase = |(phase, classes): &(usize, Vec<Judged>)| {
+        let mut shown = boxes_of(group, row, plain, (*phase, classes), accuracy, &hv);
+        shown.caption.push_str(&some);
+        shown
+    };
+    drawn.iter().map(of_phase).collect()
 }
 
 fn boxes_of(
     group: &Group<'_>,
     row: &Row<'_>,
     plain: &Row<'_>,
-    phase: &PhaseOutcome,
-    judge: &PhaseOutcome,
-) -> Option<Shown> {
-    let finite = |five: &[f64; 5]| five.iter().all(|value| value.is_finite());
-    let mut classes: Vec<([f64; 5], f64)> = phase
-        .by_class
-        .iter()
-        .zip(&judge.by_class)
-        .filter_map(|(class, judged)| Some((class.hv.filter(finite)?, share(judged))))
-        .collect();
-    if classes.len() < 2 {
-        return None;
-    }
-    classes.sort_by(|a, b| a.0[2].total_cmp(&b.0[2]));
+    (phase, classes): (usize, &[Judged]),
+    (low, high): (f64, f64),
+    hv: &[f64],
+) -> Shown {
     let count = classes.len();
-    let kept: Vec<_> = evenly(count, MOST_BOXES).into_iter().map(|at| classes[at]).collect();
-    let accuracy: Vec<f64> = classes.iter().map(|(_, share)| *share).collect();
-    let median: Vec<f64> = classes.iter().map(|(five, _)| five[2]).collect();
-    let r = pearson(&median, &accuracy);
-    let (low, high) = crate::plot::scale::bounds(accuracy)?;
+    let kept: Vec<Judged> = evenly(count, MOST_BOXES).into_iter().map(|at| classes[at]).collect();
+    let (median, accuracy): (Vec<f64>, Vec<f64>) =
+        classes.iter().map(|(_, five, share, _)| (five[2], *share)).unzip();
     let place = |share: f64| if high > low { (share - low) / (high - low) } else { 0.5 };
-    let boxes = kept
-        .iter()
-        .map(|(five, share)| Some(Whiskers { five: *five, colour: palette::ramp(place(*share)) }));
-    let values = kept.iter().flat_map(|(five, _)| *five).filter(|value| *value > 0.0);
-    let title = format!("{}: HV of {} by class, phase {}", group.title(), row.label, phase.phase);
+    let boxes = kept.iter().map(|(_, five, share, _)| {
+        Some(Whiskers { five: *five, colour: palette::ramp(place(*share)) })
+    });
+    let names = kept.iter().filter_map(|(at, ..)| row.first().record.classes.get(*at).cloned());
+    let names: Vec<String> = names.collect();
+    let long: f64 = names.iter().map(|name| text::width(name, text::SIZE) + 6.0).sum();
+    let scale = if names.len() == kept.len() && long < ROOM {
+        Scale::places(names)
+    } else {
+        Scale::fixed(-0.5, kept.len() as f64 - 0.5, Vec::new())
+    };
+    let title = format!("{}: HV of {} by class, phase {phase}", group.title(), row.label);
+    let tested = counted(classes.iter().map(|(.., tested)| *tested));
     let figure = boxes::Chart {
-        name: &format!("hv-{}-phase-{}", group.title(), phase.phase),
+        name: &format!("hv-{}-phase-{phase}", group.title()),
         title: &title,
-        x: Axis::new(
-            format!("classes in the order of HV (n = {count})"),
-            Scale::fixed(-0.5, kept.len() as f64 - 0.5, Vec::new()),
-        ),
+        x: Axis::new(format!("classes in the order of HV (n = {count})"), scale),
         y: Axis::new(
-            "HV of the test images of a class, distance⁴",
-            Scale::logarithmic(values, |value| format!("{value:.0e}")),
+            format!("HV of a class's images (n = {tested} each), distance⁴"),
+            Scale::logarithmic(hv.iter().copied(), power_of_ten),
         ),
         boxes: boxes.collect(),
         ramp: Some(("accuracy", format!("{} %", number(low, 0)), format!("{} %", number(high, 0)))),
     };
-    let correlation = r.map_or(String::new(), |r| {
+    let correlation = pearson(&median, &accuracy).map_or(String::new(), |r| {
         format!(" Median HV and accuracy of a class: Pearson's r = {}.", number(r, 2))
     });
     let caption = format!(
-        "Median, quartiles, 5 and 95 %. Colour: accuracy of the class under {}.{correlation}",
-        plain.label
+        "Median, quartiles, 5 and 95 %. Colour: accuracy of the class under {}.{correlation}{}",
+        plain.label,
+        row.which()
     );
-    Some(Shown::new(figure.draw(), caption))
+    Shown::new(figure.draw(), caption)
+}
+
+/// `100`, or `892 to 1135`.
+fn counted(counts: impl Iterator<Item = usize> + Clone) -> String {
+    let (few, many) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
+    if few == many { many.to_string() } else { format!("{few} to {many}") }
+}
+
+/// A tick of a logarithmic scale.
+fn power_of_ten(value: f64) -> String {
+    let exponent = value.log10().round() as i32;
+    if (value / 10f64.powi(exponent) - 1.0).abs() > 1e-6 {
+        return format!("{value:.0e}");
+    }
+    let raised = |digit: char| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit as usize - '0' as usize);
+    let digits: String = exponent.abs().to_string().chars().filter_map(raised).collect();
+    format!("10{}{digits}", if exponent < 0 { "⁻" } else { "" })
 }
 
 /// Mean HV of a class against what adding up rotations gains for it.
@@ -119,44 +161,69 @@ pub(crate) fn against_gain(group: &Group<'_>) -> Vec<Shown> {
     shown
 }
 
+/// Classes of one run: what rotations gain for each, and its mean HV.
+fn gained(with: &PhaseOutcome, plain: &PhaseOutcome) -> Vec<(f64, f64)> {
+    let classes = with.by_class.iter().zip(&plain.by_class);
+    let one = |(class, alone): (&ClassOutcome, &ClassOutcome)| {
+        Some((share(class) - share(alone), class.uncertainty.filter(|hv| hv.is_finite())?))
+    };
+    classes.filter_map(one).collect()
+}
+
 fn gain(group: &Group<'_>, with: &Row<'_>, without: &Row<'_>) -> Option<Shown> {
-    let (last, plain) = (with.first().last()?, without.first().last()?);
-    let classes = last.by_class.iter().zip(&plain.by_class);
-    let dots: Vec<Dot> = classes
-        .filter_map(|(class, alone)| {
-            let hv = class.uncertainty.filter(|hv| hv.is_finite())?;
-            Some(Dot { at: (share(class) - share(alone), hv), name: None, over: false, kind: 0 })
-        })
-        .collect();
-    let (x, y): (Vec<f64>, Vec<f64>) = dots.iter().map(|dot| dot.at).unzip();
-    if dots.len() < 3 {
+    // of every run that has both
+    let pairs = with.entries.iter().filter_map(|entry| {
+        let other = without.entries.iter().find(|other| other.run == entry.run)?;
+        Some((entry.last()?, other.last()?))
+    });
+    let runs: Vec<Vec<(f64, f64)>> = pairs.map(|(last, plain)| gained(last, plain)).collect();
+    let points: Vec<(f64, f64)> = runs.concat();
+    let correlation = |points: &[(f64, f64)]| {
+        let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+        pearson(&x, &y)
+    };
+    if points.len() < 3 {
         return None;
     }
-    let r = pearson(&x, &y);
-    let name = r.map_or("not defined".to_owned(), |r| number(r, 2));
+    let told = |r: Option<f64>| r.map_or("not defined".to_owned(), |r| number(r, 2));
+    let r = correlation(&points);
     let title = format!(
-        "{}: HV against the gain of {} over {}, Pearson's r = {name}",
+        "{}: HV against the gain of {} over {}, Pearson's r = {}",
         group.title(),
         with.label,
-        without.label
+        without.label,
+        told(r)
     );
+    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+    let classes = match runs.len() {
+        1 => format!("n = {} classes", points.len()),
+        several => format!("n = {} classes, {several} runs", points.len() / several),
+    };
+    let dot = |at: &(f64, f64)| Dot { at: *at, name: None, kind: 0 };
     let figure = scatter::Chart {
         name: &format!("hv-gain-{}-{}", group.title(), with.label),
         title: &title,
         x: Axis::new(
-            format!("Δ accuracy of the class, points (n = {} classes)", dots.len()),
+            format!("Δ accuracy of the class, points ({classes})"),
             Scale::over(x.iter().copied()),
         ),
         y: Axis::new("mean HV of the class, distance⁴", Scale::over(y.iter().copied())),
         line: r.map(|_| regression(&x, &y)),
-        dots,
+        dots: points.iter().map(dot).collect(),
         kinds: vec![("class".to_owned(), palette::line(0))],
     };
-    let tested = last.by_class.iter().map(|class| class.tested).max().unwrap_or(0);
+    let last = with.first().last()?;
+    let tested = last.by_class.iter().map(|class| class.tested).filter(|tested| *tested > 0);
+    let each: Vec<String> = runs.iter().map(|run| told(correlation(run))).collect();
+    let each = match each.len() {
+        1 => String::new(),
+        _ => format!(" By run r is {}.", each.join(", ")),
+    };
     let caption = format!(
-        "After the last phase, {tested} test images a class, so one image is {} points of Δ. The \
+        "After the last phase, {} test images a class, so one image is up to {} points of Δ.{each} The \
          paper finds r up to about 0.9 on ImageNet-Subset.",
-        number(100.0 / tested.max(1) as f64, 1)
+        counted(tested.clone()),
+        number(100.0 / tested.min().unwrap_or(1).max(1) as f64, 1)
     );
     Some(Shown::new(figure.draw(), caption))
 }
@@ -168,13 +235,18 @@ fn regression(x: &[f64], y: &[f64]) -> [(f64, f64); 2] {
     let sxy: f64 = x.iter().zip(y).map(|(x, y)| (x - mx) * (y - my)).sum();
     let sxx: f64 = x.iter().map(|x| (x - mx).powi(2)).sum();
     let slope = if sxx > 0.0 { sxy / sxx } else { 0.0 };
-    let (low, high) = crate::plot::scale::bounds(x.iter().copied()).unwrap_or((0.0, 0.0));
+    let (low, high) = bounds(x.iter().copied()).unwrap_or((0.0, 0.0));
     [low, high].map(|at| (at, my + slope * (at - mx)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::regression;
+    use super::{power_of_ten, regression};
+
+    #[test]
+    fn ticks_are_powers() {
+        assert_eq!([1e3, 1e-12, 1.0, 5e4].map(power_of_ten), ["10³", "10⁻¹²", "10⁰", "5e4"]);
+    }
 
     #[test]
     fn a_straight_line_is_found() {

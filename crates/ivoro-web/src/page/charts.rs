@@ -1,5 +1,7 @@
 //! The sections that are figures.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 
 use super::{Album, missing_line, name};
@@ -7,7 +9,7 @@ use crate::figures::{
     Shown, confusion, cost, embedding, phases, scene, schematic, sweep, trust, uncertainty,
 };
 use crate::group::{Group, by_data_set};
-use crate::inputs::Inputs;
+use crate::inputs::{Found, Inputs};
 use crate::paper::{paper, same_name};
 use crate::plot::text::number;
 
@@ -82,6 +84,27 @@ fn each(
     }
 }
 
+/// Methods in the order of the paper's figures.
+const SCENES: [&str; 4] = ["fine-tuning", "PASS", "iVoro", "iVoro-AC"];
+const EMBEDDINGS: [&str; 4] = ["PASS", "iVoro", "iVoro-N", "iVoro-NAC"];
+
+/// Pictures of one data set and method together, methods in this order and others behind them.
+fn by_method<'f, T>(
+    found: &'f [Found<T>],
+    of: impl Fn(&'f T) -> (&'f String, &'f String),
+    order: &[&str],
+) -> Vec<(String, Vec<&'f Found<T>>)> {
+    let mut groups: BTreeMap<(&str, usize, &str), Vec<&'f Found<T>>> = BTreeMap::new();
+    for one in found {
+        let (data_set, method) = of(&one.content);
+        let rank = order.iter().position(|known| known == method).unwrap_or(order.len());
+        groups.entry((data_set, rank, method)).or_default().push(one);
+    }
+    let titled =
+        groups.into_iter().map(|((data_set, _, method), of)| (format!("{data_set}, {method}"), of));
+    titled.collect()
+}
+
 pub(super) fn plane(album: &mut Album, inputs: &Inputs) -> Markup {
     let command =
         "ivoro figure scene FEATURES --variant iVoro --protocol 4,3,3 --out runs/NAME.scene.json";
@@ -91,9 +114,9 @@ pub(super) fn plane(album: &mut Album, inputs: &Inputs) -> Markup {
             "A new site takes room from its neighbours alone; all other cells stay as they are."
         }
         (album.grid(schematic::pictures()))
-        @for found in &inputs.scenes {
-            h3 { (name(&found.content.data_set)) ", " (name(&found.content.method)) }
-            @let shown = scene::pictures(&found.content);
+        @for (title, found) in by_method(&inputs.scenes, |s| (&s.data_set, &s.method), &SCENES) {
+            h3 { (name(&title)) }
+            @let shown: Vec<Shown> = found.iter().flat_map(|found| scene::pictures(&found.content)).collect();
             @if shown.is_empty() { (missing_line("a finite site or sample in this scene", command)) }
             @else { (album.grid(shown)) }
         }
@@ -105,9 +128,9 @@ pub(super) fn embeddings(album: &mut Album, inputs: &Inputs) -> Markup {
     let command =
         "ivoro figure tsne FEATURES --variant iVoro-N --protocol 50+5x10 --out runs/NAME.tsne.json";
     html! {
-        @for found in &inputs.embeddings {
-            h3 { (name(&found.content.data_set)) ", " (name(&found.content.method)) }
-            @let shown = embedding::pictures(&found.content);
+        @for (title, found) in by_method(&inputs.embeddings, |e| (&e.data_set, &e.method), &EMBEDDINGS) {
+            h3 { (name(&title)) }
+            @let shown: Vec<Shown> = found.into_iter().flat_map(embedding::pictures).collect();
             @if shown.is_empty() { (missing_line("a finite point in this embedding", command)) }
             @else { (album.grid(shown)) }
         }
@@ -145,7 +168,7 @@ fn gains(sets: &[Vec<&Group<'_>>]) -> Markup {
     let row = |group: &&Group<'_>| {
         let paper = paper().base_size.iter().find(|size| size.protocol == group.protocol)?;
         let best = group.best_variant()?;
-        let pass = group.rows.iter().find(|row| same_name(&row.name, "PASS"))?;
+        let pass = group.pass()?;
         Some((paper.classes, best.label.clone(), best.last()?.mean - pass.last()?.mean, paper.gain))
     };
     let cifar = sets.iter().filter(|set| set[0].named && same_name(&set[0].data_set, "CIFAR-100"));

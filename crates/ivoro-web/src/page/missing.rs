@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ivoro::record::MethodRecord;
+use ivoro::record::{MethodRecord, PhaseOutcome};
 use maud::{Markup, html};
 
 use super::name;
@@ -14,24 +14,37 @@ use crate::paper::{PaperProtocol, paper, same_name};
 pub(super) struct LeftOut {
     odd: Vec<(String, String)>,
     copies: Vec<(String, String)>,
+    superseded: Vec<(String, String)>,
 }
 
 impl LeftOut {
     pub(super) fn of(inputs: &Inputs, groups: &[Group<'_>]) -> Self {
-        Self { odd: odd(inputs), copies: copies(inputs, groups) }
+        let of_before = groups.iter().flat_map(|group| &group.superseded).map(|entry| {
+            let what = format!(
+                "{}: of an earlier revision; another record has the present one",
+                entry.method.name
+            );
+            (entry.file.to_owned(), what)
+        });
+        Self { odd: odd(inputs), copies: copies(inputs, groups), superseded: of_before.collect() }
     }
 
     /// All of it for a terminal, a sentence each.
     pub(super) fn notes(&self) -> Vec<String> {
-        let all = self.odd.iter().chain(&self.copies);
+        let all = self.odd.iter().chain(&self.copies).chain(&self.superseded);
         all.map(|(file, what)| format!("{file}: {what}")).collect()
     }
 }
 
 pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut) -> Markup {
     let holes = holes(groups);
-    let (LeftOut { odd, copies }, unrun) = (left_out, unrun(groups));
-    let nothing = holes.is_empty() && odd.is_empty() && copies.is_empty();
+    let (LeftOut { odd, copies, superseded }, unrun) = (left_out, unrun(groups));
+    let lists = [
+        ("Records with gaps", odd),
+        ("Counted once", copies),
+        ("Results of methods as they were before", superseded),
+    ];
+    let nothing = holes.is_empty() && lists.iter().all(|(_, lines)| lines.is_empty());
     html! {
         @if inputs.problems.is_empty() && nothing {
             p { "Every file was read, every method has all its phases, and every number is one." }
@@ -54,7 +67,7 @@ pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut)
                 } }
             } }
         }
-        @for (title, lines) in [("Records with gaps", odd), ("Counted once", copies)] {
+        @for (title, lines) in lists {
             @if !lines.is_empty() {
                 h3 { (title) }
                 ul { @for (file, what) in lines { li { code { (name(file)) } ": " (name(what)) } } }
@@ -114,9 +127,27 @@ fn odd(inputs: &Inputs) -> Vec<(String, String)> {
 
 /// Numbers that are none, in a method that takes part nevertheless.
 fn gaps(method: &MethodRecord) -> Option<String> {
-    let of_phases = method.phases.iter().flat_map(|phase| phase.accuracy_by_phase.iter());
-    let broken = of_phases.filter(|value| !value.is_finite()).count();
-    (broken > 0).then(|| format!("{broken} accuracies that are no numbers; they are left out"))
+    let of_phases = |numbers: fn(&PhaseOutcome) -> Vec<f64>| -> usize {
+        let all = method.phases.iter().flat_map(numbers);
+        all.filter(|value| !value.is_finite()).count()
+    };
+    let counts = [
+        (of_phases(|phase| phase.accuracy_by_phase.clone()), "accuracies"),
+        (of_phases(further), "numbers of its figures"),
+    ];
+    let told: Vec<String> =
+        counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    (!told.is_empty()).then(|| format!("{} that are none; they are left out", told.join(" and ")))
+}
+
+/// The numbers that figures of a phase are drawn from.
+fn further(phase: &PhaseOutcome) -> Vec<f64> {
+    let PhaseOutcome { by_class, reliability, risk_coverage, rejection_roc, burst, .. } = phase;
+    let hv = by_class.iter().filter_map(|class| class.hv).flatten();
+    let bins = reliability.iter().flat_map(|bin| [bin.confidence, bin.accuracy]);
+    let curves = risk_coverage.iter().chain(rejection_roc).copied().flatten();
+    let bursts = burst.iter().flat_map(|burst| [burst.sum, burst.vote]);
+    hv.chain(bins).chain(curves).chain(bursts).collect()
 }
 
 /// Methods that another record has to the last digit.

@@ -1,6 +1,8 @@
 //! The page: one file that needs no network and no script.
 
+mod cells;
 mod charts;
+mod key;
 mod missing;
 mod protocols;
 mod runs;
@@ -36,7 +38,7 @@ pub struct Report {
 
 /// Builds the report of everything that was read.
 pub fn build(inputs: &Inputs) -> Report {
-    let groups = groups(&inputs.records);
+    let groups = groups(inputs);
     let left_out = missing::LeftOut::of(inputs, &groups);
     let mut album = Album::default();
     let sections = [
@@ -92,7 +94,7 @@ fn page(inputs: &Inputs, groups: &[Group<'_>], sections: &[Section]) -> String {
                 title { "iVoro: report" }
                 style { (PreEscaped(style)) }
             }
-            body {
+            body id="top" {
                 header {
                     h1 { "iVoro: class-incremental learning without kept samples" }
                     (summary(inputs, groups))
@@ -102,14 +104,13 @@ fn page(inputs: &Inputs, groups: &[Group<'_>], sections: &[Section]) -> String {
                 }
                 main {
                     @for part in sections {
-                        section id=(part.id) { h2 { (part.title) } (part.body) }
+                        section id=(part.id) { h2 { (part.title) } (part.body) a.top href="#top" { "Back to the top" } }
                     }
                 }
                 footer {
-                    p { "Built by ivoro " (env!("CARGO_PKG_VERSION")) ". \"The paper\" is "
-                        "\"Progressive Voronoi Diagram Subdivision: Towards A Holistic Geometric "
-                        "Framework for Exemplar-free Class-Incremental Learning\". Letters in "
-                        "figures are Noto Sans (SIL Open Font License)." }
+                    p.print { "Printed without the list of runs." }
+                    p { "Built by ivoro " (env!("CARGO_PKG_VERSION")) ". Letters in figures are Noto Sans "
+                        "(SIL Open Font License)." }
                 }
             }
         }
@@ -126,6 +127,8 @@ fn summary(inputs: &Inputs, groups: &[Group<'_>]) -> Markup {
     let stamped = inputs.records.iter().filter(|found| found.content.tuned_on_test).count();
     html! {
         p {
+            "Results of ivoro beside those of the paper \"Progressive Voronoi Diagram Subdivision: Towards A "
+            "Holistic Geometric Framework for Exemplar-free Class-Incremental Learning\" (iVoro). "
             (counted(inputs.records.len(), "record")) ", " (counted(methods, "finished method"))
             " on " (counted(groups.len(), "data set and protocol")) ". "
             "Accuracies are in percent; each number links to the run it comes from. "
@@ -181,7 +184,7 @@ impl Album {
             figure id={"figure-" (figure.name())} {
                 (figure.inline())
                 figcaption {
-                    (caption) " "
+                    (crate::plot::text::clean(&caption)) " "
                     a href={"figures/" (figure.name()) ".svg"} { "SVG" } ", "
                     a href={"figures/" (figure.name()) ".png"} { "PNG" }
                 }

@@ -1,10 +1,9 @@
 //! Single images and bursts, and which of the paper's figures each comes near to.
 
-use ivoro::Variant;
 use ivoro::head::Views;
 use maud::{Markup, html};
 
-use super::tables::difference;
+use super::cells::{difference, signed};
 use super::{Album, missing_line, name};
 use crate::figures::bursts::{self, Protocols};
 use crate::group::Group;
@@ -35,62 +34,26 @@ pub(super) fn section(album: &mut Album, groups: &[Group<'_>]) -> Markup {
     }
 }
 
-/// Which protocol comes near to which of the paper's figures, in plain words.
+/// Which protocol matches which of the paper's figures, in plain words.
 fn verdict(both: &[Protocols<'_, '_>]) -> Markup {
-    let with: Vec<(&Protocols<'_, '_>, f64)> =
-        both.iter().filter_map(|one| Some((one, one.paper?))).collect();
-    let near = |value: f64, paper: f64| (value - paper).abs() <= NEAR;
-    let pick = |wanted: &dyn Fn(&Protocols<'_, '_>, f64) -> bool| -> Vec<String> {
-        let met = with.iter().filter(|(one, paper)| wanted(one, *paper));
-        met.map(|(one, _)| labelled(one)).collect()
+    let of = |wanted: Views| -> Vec<(f64, f64)> {
+        let own = both.iter().filter(|one| one.row.variant.is_some_and(|v| v.views == wanted));
+        own.filter_map(|one| Some((one.single - one.paper?, one.burst.2 - one.paper?))).collect()
     };
-    let voted = pick(&|one, paper| near(one.burst.2, paper));
-    let single = pick(&|one, paper| near(one.single, paper));
-    let below = pick(&|one, paper| one.single < paper - NEAR);
-    let above = pick(&|one, paper| one.single > paper + NEAR);
+    let families = [
+        ("Without rotations", of(Views::Single)),
+        ("With AC, where four rotations of the image vote", of(Views::Consensus)),
+        ("With AI, where distances of four rotations are added", of(Views::Integration)),
+    ];
+    let told = |(_, differences): &&(&str, Vec<(f64, f64)>)| !differences.is_empty();
+    let told: Vec<&(&str, Vec<(f64, f64)>)> = families.iter().filter(told).collect();
     html! {
-        @if with.is_empty() {
-            p { "The paper has no figures for this data set and protocol, so there is nothing that either would match." }
+        @if told.is_empty() {
+            p { "The paper has no figures of variants for this data set and protocol, so there is nothing that either would match." }
         } @else {
-            p {
-                "Last accuracy against the paper's, for " (with.len()) " methods that both have. "
-                "One image a query is within " (NEAR) " points for " (list(&single)) "; it is lower by more for "
-                (list(&below)) " and higher by more for " (list(&above)) ". "
-                "Bursts that vote are within " (NEAR) " points of it for " (list(&voted)) "."
-            }
-            (rotations(both))
-        }
-    }
-}
-
-/// Rotations of one image and bursts of several images, against what the paper has for rotations.
-fn rotations(both: &[Protocols<'_, '_>]) -> Markup {
-    let told = |one: &Protocols<'_, '_>| {
-        let variant = one.row.variant.filter(|variant| variant.views != Views::Single)?;
-        // the same letters without rotations; where nobody ran that, without the other layer too
-        let whole = Variant { views: Views::Single, ..variant };
-        let ran = [whole, Variant { layered: false, ..whole }].into_iter().find_map(|plain| {
-            let label = plain.to_string();
-            Some((both.iter().find(|other| other.row.label == label)?.burst, label))
-        });
-        let (burst, single) = ran?;
-        let (paper, turned, voted) = (one.paper?, one.single, burst.2);
-        let nearer =
-            if (voted - paper).abs() < (turned - paper).abs() { "a burst" } else { "one image" };
-        let between = if (turned..voted).contains(&paper) { "between the two, " } else { "" };
-        Some(format!(
-            "{}: paper {paper:.2}, one image at four rotations {turned:.2}, {} images voting under {single} {voted:.2}: the paper's is {between}nearer to {nearer}",
-            one.row.label, burst.0
-        ))
-    };
-    let sentences: Vec<String> = both.iter().filter_map(told).collect();
-    html! {
-        @if !sentences.is_empty() {
-            p {
-                "Rotations are where the two protocols could be mistaken for each other. A burst votes with as "
-                "many images as AC and AI have rotations, but they are different images:"
-            }
-            ul { @for sentence in &sentences { li { (name(sentence)) } } }
+            p { "Accuracy after the last phase against the paper's, variants that both have:" }
+            @let size = both.first().map_or(0, |one| one.burst.0);
+            ul { @for (family, differences) in &told { li { (sentence(family, differences, size)) } } }
             p {
                 "The paper's program for testing was not published. Why its figures for rotations are what they are "
                 "is not known, and nothing more than this comparison is claimed."
@@ -99,19 +62,39 @@ fn rotations(both: &[Protocols<'_, '_>]) -> Markup {
     }
 }
 
+/// What a family's differences from the paper, of one image and of bursts, amount to.
+fn sentence(family: &str, differences: &[(f64, f64)], size: usize) -> String {
+    let all = differences.len();
+    let near = |pick: fn(&(f64, f64)) -> f64| {
+        differences.iter().map(pick).filter(|difference| difference.abs() <= NEAR).count()
+    };
+    let (single, burst) = (near(|d| d.0), near(|d| d.1));
+    let between =
+        differences.iter().filter(|(single, burst)| *single < 0.0 && *burst > 0.0).count();
+    let verdict = match (single, burst) {
+        (0, 0) if between == 0 => "Neither matches it.".to_owned(),
+        (0, 0) => format!("Neither matches it; it lies between the two for {between} of {all}."),
+        (single, 0) if single == all => "One image a query matches it; bursts do not.".to_owned(),
+        (0, burst) if burst == all => "Bursts match it; one image a query does not.".to_owned(),
+        _ => format!("One image a query matches it for {single} of {all}, bursts for {burst}."),
+    };
+    let range = |pick: fn(&(f64, f64)) -> f64| {
+        let values = || differences.iter().map(pick);
+        let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
+        if all == 1 { signed(low) } else { format!("{} to {}", signed(low), signed(high)) }
+    };
+    format!(
+        "{family} ({all}): one image differs from the paper by {} points, {size} images that vote by {}. A match \
+         is a difference of at most {NEAR}. {verdict}",
+        range(|d| d.0),
+        range(|d| d.1)
+    )
+}
+
 /// A method's label, and whether it keeps samples.
 fn labelled(one: &Protocols<'_, '_>) -> String {
     let mark = if one.row.exemplar_free { "" } else { " (keeps samples)" };
-    format!("{}{mark}", one.row.label)
-}
-
-fn list(names: &[String]) -> Markup {
-    html! {
-        @if names.is_empty() { "none" }
-        @for (at, label) in names.iter().enumerate() {
-            @if at > 0 { ", " } (name(label))
-        }
-    }
+    format!("{}{mark}", one.row.marked())
 }
 
 fn table(both: &[Protocols<'_, '_>]) -> Markup {

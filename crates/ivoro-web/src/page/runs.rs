@@ -1,26 +1,26 @@
 //! Every record: what was run, and what came of it. Cells of the tables link here.
 
-use ivoro::record::{MethodRecord, RunRecord};
+use ivoro::record::MethodRecord;
 use ivoro::tune::Choice;
 use maud::{Markup, html};
 
 use super::name;
-use crate::group::anchor;
+use crate::group::{OUTDATED, anchor};
 use crate::inputs::{Found, Inputs};
 use crate::plot::scale::{bytes, seconds};
 
 pub(super) fn section(inputs: &Inputs) -> Markup {
     html! {
         @if inputs.records.is_empty() { p { "None." } }
-        @for (run, found) in inputs.records.iter().enumerate() { (record(run, found)) }
+        @for run in 0..inputs.records.len() { (record(run, inputs)) }
     }
 }
 
-fn record(run: usize, found: &Found<RunRecord>) -> Markup {
-    let record = &found.content;
+fn record(run: usize, inputs: &Inputs) -> Markup {
+    let Found { file, content: record } = &inputs.records[run];
     let most = record.methods.iter().map(|method| method.phases.len()).max().unwrap_or(0);
     html! {
-        h3 id={"run-" (run + 1)} { "Run " (run + 1) ": " (name(&found.file)) }
+        h3 id={"run-" (run + 1)} { "Run " (run + 1) ": " (name(file)) }
         @if record.tuned_on_test { p.stamp { "Settings chosen on test samples" } }
         @if let Some(judge) = &record.judge { p { "Settings chosen with " (name(judge)) "." } }
         p {
@@ -39,13 +39,13 @@ fn record(run: usize, found: &Found<RunRecord>) -> Markup {
                 th.text { "Settings chosen" }
             } }
             tbody { @for (at, method) in record.methods.iter().enumerate() {
-                (line(run, at, method, most))
+                (line((run, at), method, most, inputs.is_outdated(method)))
             } }
         } }
     }
 }
 
-fn line(run: usize, at: usize, method: &MethodRecord, most: usize) -> Markup {
+fn line((run, at): (usize, usize), method: &MethodRecord, most: usize, outdated: bool) -> Markup {
     let number = |value: f64, digits: usize| {
         if value.is_finite() { format!("{value:.digits$}") } else { "–".to_owned() }
     };
@@ -59,7 +59,10 @@ fn line(run: usize, at: usize, method: &MethodRecord, most: usize) -> Markup {
     };
     let summary = &method.summary;
     html! { tr id=(anchor(run, at)) {
-        th scope="row" { (name(&method.name)) (kept) }
+        th scope="row" {
+            (name(&method.name)) (kept)
+            @if outdated { " (" (OUTDATED) " it has changed since)" }
+        }
         td { (number(summary.average, 2)) }
         @for phase in 0..most {
             td { (method.phases.get(phase).map_or("–".to_owned(), |p| number(p.accuracy, 2))) }

@@ -1,25 +1,30 @@
 //! Table 1, Table 2 and the table of forgetting: ours beside the paper's.
 
-use ivoro::head::{LETTERS, Views};
+use ivoro::head::{LETTERS, PAPER, Views};
 use ivoro::record::Kind;
 use maud::{Markup, html};
 
-use super::{missing_line, name};
-use crate::group::{Entry, Group, Row, Spread, by_data_set};
+use super::cells::{Columns, Line, Part, Shows, table};
+use super::{key, missing_line, name};
+use crate::group::{Group, OUTDATED, Row, by_data_set};
 use crate::paper::{Measure, Paper, paper, same_name};
-
-/// What the columns of a table are.
-type Columns<'g, 'a> = [&'g Group<'a>];
 
 pub(super) fn tables(groups: &[Group<'_>]) -> Markup {
     let sets = by_data_set(groups);
     html! {
+        (key::section(groups))
         p {
             "Under each number of ours stands the paper's, where it has one, with the difference "
-            "ours minus paper. The best of ours in each column is marked. "
+            "ours minus paper. The best of those that keep no sample is marked in each column. "
             "Methods that keep samples are set apart: they play another game. "
             "All numbers of ours, with the paper's beside them, are also in "
             a href="tables.csv" { "tables.csv" } "."
+        }
+        @if groups.iter().flat_map(|group| &group.rows).any(Row::is_outdated) {
+            p {
+                (OUTDATED) " Trained before the method was changed to what it computes now, which can "
+                "move its results: it is to be run again."
+            }
         }
         @if groups.is_empty() { (missing_line("tables", "ivoro run --out runs/first")) }
         @for set in &sets {
@@ -30,140 +35,42 @@ pub(super) fn tables(groups: &[Group<'_>]) -> Markup {
                     "beside them. Run with " code { "--data-set NAME" } " to say it."
                 }
             }
-            (comparison(set))
-            (ablation(set))
-            (forgetting(set))
-        }
-    }
-}
-
-/// One cell: ours, and the paper's with the difference.
-struct Cell {
-    /// The value, and the runs it is of.
-    ours: Option<(Spread, Vec<String>)>,
-    paper: Option<f64>,
-    best: bool,
-}
-
-impl Cell {
-    fn show(&self) -> Markup {
-        html! {
-            td.best[self.best] {
-                @match &self.ours {
-                    Some((spread, runs)) => {
-                        a href={"#" (runs.first().map_or("", String::as_str))} { (ours(*spread)) }
-                        @for (at, run) in runs.iter().enumerate().skip(1) {
-                            " " a.run href={"#" (run)} title={"run " (at + 1) " of " (runs.len())} { (letter(at)) }
-                        }
-                        @if self.best { span title="best of ours in this column" { " ●" } }
-                    }
-                    None => "–",
-                }
-                @if let Some(paper) = self.paper {
-                    small {
-                        "paper " (format!("{paper:.2}"))
-                        @if let Some((spread, _)) = &self.ours { " (" (difference(spread.mean, paper)) ")" }
-                    }
-                }
+            @for (title, columns) in parts(set) {
+                @if let Some(title) = title { h4 { (title) } }
+                (comparison(&columns))
+                (ablation(&columns))
+                (forgetting(&columns))
             }
         }
     }
 }
 
-/// A letter for each further run: a number behind a number would be read as a part of it.
-fn letter(at: usize) -> char {
-    u8::try_from(at).ok().filter(|at| *at < 26).map_or('+', |at| char::from(b'a' + at))
-}
+/// Columns that a screen or a page has room for.
+const MOST_COLUMNS: usize = 4;
 
-fn ours(spread: Spread) -> String {
-    match spread.count {
-        1 => format!("{:.2}", spread.mean),
-        _ => format!("{:.2} ± {:.2}", spread.mean, spread.deviation),
+/// Protocols of the paper, then others, so many that a table can be read.
+fn parts<'g, 'a>(set: &[&'g Group<'a>]) -> Vec<(Option<String>, Vec<&'g Group<'a>>)> {
+    if set.len() <= MOST_COLUMNS {
+        return vec![(None, set.to_vec())];
     }
-}
-
-/// The difference of two numbers as they are printed, so that a reader finds the same.
-pub(super) fn difference(ours: f64, paper: f64) -> String {
-    let difference = (ours * 100.0).round() / 100.0 - paper;
-    let sign = if difference < 0.0 { '−' } else { '+' };
-    format!("{sign}{:.2}", difference.abs())
-}
-
-/// The numbers of a table are these two, or forgetting.
-#[derive(Clone, Copy)]
-enum Shows {
-    Accuracy,
-    Forgetting,
-}
-
-impl Shows {
-    fn measures(self) -> &'static [(Measure, &'static str)] {
-        match self {
-            Self::Accuracy => &[(Measure::Average, "average"), (Measure::Last, "last")],
-            Self::Forgetting => &[(Measure::Forgetting, "forgetting")],
+    let (known, others): (Vec<_>, Vec<_>) =
+        set.iter().partition(|group| has_columns(paper(), &[group]));
+    let mut parts = Vec::new();
+    for (title, groups) in
+        [("Protocols of the paper's tables", known), ("Further protocols", others)]
+    {
+        let count = groups.len().div_ceil(MOST_COLUMNS);
+        let size = groups.len().div_ceil(count.max(1)).max(1);
+        for (at, columns) in groups.chunks(size).enumerate() {
+            let title = if count == 1 {
+                title.to_owned()
+            } else {
+                format!("{title}, part {} of {count}", at + 1)
+            };
+            parts.push((Some(title), columns.to_vec()));
         }
     }
-}
-
-fn value(row: &Row<'_>, measure: Measure) -> Option<Spread> {
-    match measure {
-        Measure::Average => row.average(),
-        Measure::Last => row.last(),
-        Measure::Forgetting => row.forgetting(),
-    }
-}
-
-/// A row of a table: a method of ours, of the paper, or of both.
-struct Line<'g, 'a> {
-    title: Markup,
-    letters: Option<Markup>,
-    paper_name: String,
-    /// Our row in each column.
-    rows: Vec<Option<&'g Row<'a>>>,
-    /// Whether it takes part in the choice of the best.
-    counts: bool,
-}
-
-impl<'g, 'a> Line<'g, 'a> {
-    fn of(columns: &Columns<'g, 'a>, label: &str, paper_name: &str, counts: bool) -> Self {
-        let rows = columns.iter().map(|group| {
-            group
-                .rows
-                .iter()
-                .find(|row| row.label == label)
-                .or_else(|| group.rows.iter().find(|row| same_name(&row.label, label)))
-        });
-        let rows: Vec<Option<&'g Row<'a>>> = rows.collect();
-        let honest = rows.iter().flatten().all(|row| row.is_honest());
-        Self {
-            title: name(label),
-            letters: None,
-            paper_name: paper_name.to_owned(),
-            rows,
-            counts: counts && honest,
-        }
-    }
-
-    fn cells(&self, columns: &Columns<'_, '_>, shows: Shows) -> Vec<Cell> {
-        let columns = columns.iter().zip(&self.rows);
-        let cells = columns.flat_map(|(group, row)| {
-            shows.measures().iter().map(move |&(measure, _)| Cell {
-                ours: row.and_then(|row| {
-                    let runs = row.entries.iter().map(Entry::anchor).collect();
-                    Some((value(row, measure)?, runs))
-                }),
-                paper: group.of_paper(&self.paper_name, measure),
-                best: false,
-            })
-        });
-        cells.collect()
-    }
-}
-
-/// Lines under a heading of their own.
-struct Part<'g, 'a> {
-    title: &'static str,
-    lines: Vec<Line<'g, 'a>>,
+    parts
 }
 
 fn comparison(columns: &Columns<'_, '_>) -> Markup {
@@ -193,8 +100,20 @@ fn comparison(columns: &Columns<'_, '_>) -> Markup {
                 @if at > 0 { ", " } (name(label)) " on " (name(&group.protocol))
             }
             ". So its number is a little too good as a forecast; Table 2 has all variants."
+            @for group in columns {
+                @if let Some(theirs) = papers_best(group) {
+                    " The paper's on " (name(&group.protocol)) " is " (theirs) "."
+                }
+            }
         }
     }
+}
+
+/// Which variant is the best in the paper's own table.
+fn papers_best(group: &Group<'_>) -> Option<&'static str> {
+    let average = |method: &str| group.of_paper(method, Measure::Average);
+    let best = average("iVoro (best)")?;
+    PAPER.into_iter().find(|method| average(method) == Some(best))
 }
 
 /// Methods that are not ours, of the records and of the paper.
@@ -339,66 +258,4 @@ fn forgetting(columns: &Columns<'_, '_>) -> Markup {
             source(columns, &paper().forgetting.label)
         ),
     )
-}
-
-fn table(columns: &Columns<'_, '_>, shows: Shows, parts: &[Part<'_, '_>], caption: &str) -> Markup {
-    let measures = shows.measures();
-    let lettered = parts.iter().flat_map(|part| &part.lines).any(|line| line.letters.is_some());
-    let width = 1 + columns.len() * measures.len() + if lettered { LETTERS.len() } else { 0 };
-    let mut cells: Vec<Vec<Vec<Cell>>> = parts
-        .iter()
-        .map(|part| part.lines.iter().map(|line| line.cells(columns, shows)).collect())
-        .collect();
-    mark_best(&mut cells, parts, shows);
-    html! {
-        div.wide tabindex="0" { table {
-            caption { (caption) }
-            thead {
-                tr {
-                    th rowspan="2" { "Method" }
-                    @if lettered { @for (letter, _) in LETTERS { th.mid rowspan="2" { (letter) } } }
-                    @for group in columns {
-                        th.mid colspan=(measures.len()) { (name(&group.protocol)) }
-                    }
-                }
-                tr { @for _ in columns { @for (_, word) in measures { th { (word) } } } }
-            }
-            tbody { @for (part, cells) in parts.iter().zip(&cells) {
-                @if !part.title.is_empty() && !part.lines.is_empty() {
-                    tr.part { th colspan=(width) { (part.title) } }
-                }
-                @for (line, cells) in part.lines.iter().zip(cells) {
-                    tr {
-                        th scope="row" { (line.title) }
-                        @if let Some(letters) = &line.letters { (letters) }
-                        @for cell in cells { (cell.show()) }
-                    }
-                }
-            } }
-        } }
-    }
-}
-
-/// Marks the best of ours in each column, among lines that count.
-fn mark_best(cells: &mut [Vec<Vec<Cell>>], parts: &[Part<'_, '_>], shows: Shows) {
-    let columns = cells.iter().flatten().map(Vec::len).max().unwrap_or(0);
-    let sign = match shows {
-        Shows::Accuracy => 1.0,
-        Shows::Forgetting => -1.0,
-    };
-    for column in 0..columns {
-        let score = |cell: &Cell| cell.ours.as_ref().map(|(spread, _)| sign * spread.mean);
-        let mut best: Option<f64> = None;
-        for (part, rows) in parts.iter().zip(cells.iter()) {
-            for (_, row) in part.lines.iter().zip(rows).filter(|(line, _)| line.counts) {
-                best = row.get(column).and_then(score).into_iter().chain(best).reduce(f64::max);
-            }
-        }
-        for (part, rows) in parts.iter().zip(cells.iter_mut()) {
-            for (line, row) in part.lines.iter().zip(rows) {
-                let Some(cell) = row.get_mut(column).filter(|_| line.counts) else { continue };
-                cell.best = best.is_some() && score(cell) == best;
-            }
-        }
-    }
 }

@@ -46,13 +46,11 @@ impl Chart<'_> {
             let [low, first, middle, third, high] = drawn.five.map(place);
             let thin = Pen::new("currentColor", if half < 3.0 { 0.5 } else { 1.0 }).faint(0.7);
             canvas.line(low, high, thin);
-            let corner = (third.0 - half, third.1);
-            canvas.rectangle(
-                corner,
-                (2.0 * half, (first.1 - third.1).max(0.8)),
-                &drawn.colour,
-                1.0,
-            );
+            let (left, right, bottom) =
+                (third.0 - half, third.0 + half, first.1.max(third.1 + 0.8));
+            let corners = [(left, third.1), (right, third.1), (right, bottom), (left, bottom)];
+            // an edge, so that dark boxes are seen on dark paper
+            canvas.polygon(&corners, &drawn.colour, 1.0, Pen::new("currentColor", 0.5).faint(0.6));
             let colour = palette::against(&drawn.colour);
             let pen = Pen::new(colour, if half < 3.0 { 0.8 } else { 2.0 });
             canvas.line((middle.0 - half, middle.1), (middle.0 + half, middle.1), pen);

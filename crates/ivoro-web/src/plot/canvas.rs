@@ -94,11 +94,12 @@ impl Figure {
         )
     }
 
-    /// As a picture with `scale` pixels to the unit, drawn with the built-in font alone.
+    /// As a picture with `scale` pixels to the unit, drawn with the built-in font; letters that it
+    /// does not have are taken from the fonts installed, where there are any.
     pub fn png(&self, scale: f64) -> Result<Vec<u8>, DrawError> {
         let name = || self.name.clone();
         let options = usvg::Options {
-            fontdb: fonts(),
+            fontdb: fonts(text::is_covered(&self.body)),
             font_family: FAMILY.to_owned(),
             ..usvg::Options::default()
         };
@@ -115,15 +116,20 @@ impl Figure {
     }
 }
 
-fn fonts() -> Arc<usvg::fontdb::Database> {
-    static FONTS: OnceLock<Arc<usvg::fontdb::Database>> = OnceLock::new();
+/// The built-in font alone, or before all that are installed: reading those takes a while.
+fn fonts(alone: bool) -> Arc<usvg::fontdb::Database> {
+    static ALONE: OnceLock<Arc<usvg::fontdb::Database>> = OnceLock::new();
+    static ALL: OnceLock<Arc<usvg::fontdb::Database>> = OnceLock::new();
     let load = || {
         let mut fonts = usvg::fontdb::Database::new();
         fonts.load_font_data(FONT.to_vec());
+        if !alone {
+            fonts.load_system_fonts();
+        }
         fonts.set_sans_serif_family(FAMILY);
         Arc::new(fonts)
     };
-    Arc::clone(FONTS.get_or_init(load))
+    Arc::clone(if alone { &ALONE } else { &ALL }.get_or_init(load))
 }
 
 /// The font for a style sheet.
@@ -335,6 +341,9 @@ fn path(points: &[(f64, f64)]) -> String {
     out
 }
 
+/// Letters of a figure's name, without its ending.
+const MOST_LETTERS: usize = 150;
+
 /// A file name of letters that every system takes.
 pub(crate) fn slug(text: &str) -> String {
     let mut out = String::new();
@@ -344,7 +353,7 @@ pub(crate) fn slug(text: &str) -> String {
             _ if !out.ends_with('-') && !out.is_empty() => out.push('-'),
             _ => {}
         }
-        if out.len() >= 80 {
+        if out.len() >= MOST_LETTERS {
             break;
         }
     }
@@ -369,7 +378,7 @@ mod tests {
     fn names_of_files_are_harmless() {
         assert_eq!(slug("../../etc/<passwd> 50+5x10"), "etc-passwd-50+5x10");
         assert_eq!(slug("שלום"), "figure");
-        assert!(slug(&"x".repeat(500)).len() <= 80);
+        assert!(slug(&"x".repeat(500)).len() <= MOST_LETTERS);
     }
 
     #[test]

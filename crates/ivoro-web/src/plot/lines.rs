@@ -56,7 +56,7 @@ impl Chart<'_> {
         let names: Vec<String> = shown.iter().map(|s| fitted(&s.name, SIZE, MOST_NAME)).collect();
         let widest = names.iter().map(|name| width(name, SIZE)).fold(0.0, f64::max);
         let height = HEIGHT.max(LINE * shown.len() as f64);
-        let frame = Frame::new(used, height, widest + 26.0, self.x, self.y);
+        let frame = Frame::new(used, height, widest + 40.0, self.x, self.y);
         let bottom = frame.draw(&mut canvas);
         if let Some([(a, b), (c, d)]) = self.guide {
             let pen = Pen::new("currentColor", 1.0).faint(0.5).dashed("3 3");
@@ -74,11 +74,12 @@ impl Chart<'_> {
         let wanted: Vec<f64> = ends.iter().map(|((_, y), _)| *y).collect();
         let places = spread(&wanted, LINE, frame.top() + 4.0, frame.bottom() - 2.0);
         for (((end, look), place), name) in ends.iter().zip(places).zip(&names) {
-            let begin = (frame.right() + 16.0, place);
-            canvas.line(*end, begin, Pen::new(look.colour, 1.0).faint(0.5));
-            let at = (WIDTH - widest - 6.0, place + 4.0);
+            let at = (WIDTH - widest - 4.0, place + 4.0);
+            let swatch = [(at.0 - 20.0, place), (at.0 - 4.0, place)];
+            // dotted, so that it is not taken for a part of the line
+            canvas.line(*end, swatch[0], Pen::new(look.colour, 1.0).faint(0.6).dashed("1 3"));
             canvas.text(at, Anchor::Start, name);
-            canvas.rectangle((at.0 - 6.0, place - 3.0), (3.0, 6.0), look.colour, 1.0);
+            canvas.polyline(&swatch, look.pen());
         }
         canvas.finish(self.name, self.title, bottom)
     }
@@ -102,8 +103,12 @@ impl Look {
         Self { colour: palette::line(at), dash: palette::dash(at), width: 2.0 }
     }
 
+    fn pen(&self) -> Pen<'static> {
+        Pen::new(self.colour, self.width).dashed(self.dash)
+    }
+
     fn draw(&self, canvas: &mut Canvas, points: &[(f64, f64)], marks: bool) {
-        canvas.polyline(points, Pen::new(self.colour, self.width).dashed(self.dash));
+        canvas.polyline(points, self.pen());
         if marks || points.len() == 1 {
             canvas.dots(points.iter().copied(), 5.0, self.colour, 1.0);
         }

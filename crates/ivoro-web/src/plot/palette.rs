@@ -8,10 +8,10 @@ const LINES: [&str; 7] =
 /// Dashes of lines that share a colour.
 const DASHES: [&str; 4] = ["", "6 3", "2 3", "8 3 2 3"];
 
-/// Okabe and Ito's eight for areas, and two more, dark and grey, that keep apart from them.
+/// Okabe and Ito's eight for areas, and two more, grey and violet, that keep apart from them.
 const AREAS: [&str; 10] = [
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#882255",
-    "#999999", "#332288",
+    "#999999", "#7a5fd0",
 ];
 
 /// The colour of a reference that is in several panels.

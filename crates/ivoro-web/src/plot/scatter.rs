@@ -10,6 +10,10 @@ const HEIGHT: f64 = 230.0;
 const LINE: f64 = 18.0;
 /// Half the size of a point, with a little air.
 const POINT: f64 = 5.0;
+/// Up to here a name stands beside its point and needs no line to it.
+const BESIDE: f64 = 12.0;
+/// How far off names are put where there is no room beside the point.
+const RINGS: [f64; 5] = [18.0, 26.0, 36.0, 48.0, 64.0];
 
 /// One point.
 #[derive(Clone, Debug)]
@@ -17,8 +21,6 @@ pub(crate) struct Dot {
     pub(crate) at: (f64, f64),
     /// Its name, if it should have one.
     pub(crate) name: Option<String>,
-    /// Whether the name may lie on other points where there is no other room.
-    pub(crate) over: bool,
     /// Which of the kinds it is.
     pub(crate) kind: usize,
 }
@@ -50,6 +52,13 @@ impl Place {
         Self { left: at.0 - half, top: at.1 - half, right: at.0 + half, bottom: at.1 + half }
     }
 
+    /// The point of its edge that is nearest to another point.
+    fn nearest(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
+        // not `clamp`, which panics where a place is no number
+        let found = (x.max(self.left).min(self.right), y.max(self.top).min(self.bottom));
+        (found != (x, y)).then_some(found)
+    }
+
     fn meets(&self, other: &Self) -> bool {
         self.left < other.right
             && other.left < self.right
@@ -62,7 +71,15 @@ impl Chart<'_> {
     pub(crate) fn draw(self) -> Figure {
         let mut canvas = Canvas::default();
         let mut used = canvas.title(self.title);
-        used = legend(&mut canvas, used, &self.kinds, true);
+        let shown = |at: usize| self.dots.iter().any(|dot| dot.kind == at);
+        let kinds: Vec<(usize, &str, &str)> = self
+            .kinds
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| shown(*at))
+            .map(|(at, (name, colour))| (at, name.as_str(), *colour))
+            .collect();
+        used = legend(&mut canvas, used, &kinds);
         let title = width(&self.y.label, SIZE) + 14.0;
         let frame = Frame::new(used, HEIGHT, 16.0, self.x, self.y);
         let bottom = frame.draw(&mut canvas);
@@ -90,7 +107,7 @@ impl Chart<'_> {
         });
         for (dot, &at) in dots.iter().zip(&places) {
             if let Some(name) = &dot.name {
-                names.put(&mut canvas, name, at, dot.over);
+                names.put(&mut canvas, name, at);
             }
         }
         canvas.finish(self.name, self.title, bottom)
@@ -101,8 +118,6 @@ impl Chart<'_> {
 #[derive(Debug)]
 pub(crate) struct Names {
     taken: Vec<Place>,
-    /// How many of those are points; names follow.
-    points: usize,
     inside: Place,
 }
 
@@ -111,18 +126,24 @@ impl Names {
     pub(crate) fn new(corners: ((f64, f64), (f64, f64)), points: &[(f64, f64)]) -> Self {
         let ((left, top), (right, bottom)) = corners;
         let taken: Vec<Place> = points.iter().map(|&at| Place::around(at, POINT)).collect();
-        Self { points: taken.len(), taken, inside: Place { left, top, right, bottom } }
+        Self { taken, inside: Place { left, top, right, bottom } }
     }
 
-    /// Writes a name beside its point, if there is room; `over` another point where that is all.
-    pub(crate) fn put(&mut self, canvas: &mut Canvas, name: &str, at: (f64, f64), over: bool) {
-        let name = fitted(name, SIZE - 1.0, 140.0);
-        let first = free(&name, at, &self.taken, self.inside);
-        let names = &self.taken[self.points..];
-        let found = first.or_else(|| free(&name, at, names, self.inside).filter(|_| over));
-        if let Some((place, anchor, from)) = found {
-            self.taken.push(place);
+    /// Writes a name beside its point, or further off with a line to it; not at all where there is
+    /// no room.
+    pub(crate) fn put(&mut self, canvas: &mut Canvas, name: &str, at: (f64, f64)) {
+        let name = fitted(name, SIZE - 1.0, 150.0);
+        if let Some((place, anchor, from)) = free(&name, at, &self.taken, self.inside) {
             canvas.plate(from, anchor, &name, SIZE - 1.0);
+            if let Some(end) = place.nearest(at).filter(|end| apart(*end, at) > BESIDE) {
+                let begin = towards(at, end, POINT);
+                canvas.line(begin, end, Pen::new("currentColor", 0.7).faint(0.6));
+                // no other name lies on the line
+                let steps = (apart(begin, end) / 6.0).ceil() as usize;
+                let along = (1..steps).map(|step| towards(begin, end, 6.0 * step as f64));
+                self.taken.extend(along.map(|point| Place::around(point, 1.0)));
+            }
+            self.taken.push(place);
         }
     }
 }
@@ -162,28 +183,44 @@ fn between(ends: [(f64, f64); 2], top: f64, bottom: f64) -> [(f64, f64); 2] {
     })
 }
 
-/// The kinds in a line or more, each with its mark, or all with dots; gives the height used.
-pub(crate) fn legend(
-    canvas: &mut Canvas,
-    top: f64,
-    kinds: &[(String, &'static str)],
-    marked: bool,
-) -> f64 {
+/// The kinds in a line or more, each with its mark; gives the height used.
+pub(crate) fn legend(canvas: &mut Canvas, top: f64, kinds: &[(usize, &str, &str)]) -> f64 {
     let (mut x, mut y) = (10.0, top + 11.0);
     if kinds.len() < 2 {
         return top;
     }
-    for (at, (name, colour)) in kinds.iter().enumerate() {
+    for &(kind, name, colour) in kinds {
         let name = fitted(name, SIZE, 180.0);
         let long = 14.0 + width(&name, SIZE) + 16.0;
         if x + long > WIDTH && x > 10.0 {
             (x, y) = (10.0, y + 17.0);
         }
-        mark(canvas, (x, y), if marked { at } else { 0 }, colour);
+        mark(canvas, (x, y), kind, colour);
         canvas.text((x + 9.0, y + 4.0), Anchor::Start, &name);
         x += long;
     }
     y + 9.0
+}
+
+fn apart(one: (f64, f64), other: (f64, f64)) -> f64 {
+    (one.0 - other.0).hypot(one.1 - other.1)
+}
+
+/// So far from one point towards another.
+fn towards(from: (f64, f64), to: (f64, f64), way: f64) -> (f64, f64) {
+    let share = way / apart(from, to).max(f64::MIN_POSITIVE);
+    (from.0 + share * (to.0 - from.0), from.1 + share * (to.1 - from.1))
+}
+
+/// Whether a line from a point to its name meets no other point and no name.
+fn is_clear(at: (f64, f64), place: &Place, taken: &[Place]) -> bool {
+    let Some(end) = place.nearest(at) else { return true };
+    let steps = (apart(at, end) / 3.0).ceil() as usize;
+    let mut along = (1..steps).map(|step| towards(at, end, 3.0 * step as f64));
+    let own = Place::around(at, POINT);
+    // points that lie on this one are no obstacle
+    let others = taken.iter().filter(|other| !other.meets(&own));
+    !along.any(|point| others.clone().any(|other| other.meets(&Place::around(point, 0.5))))
 }
 
 /// The first place around a point where its name meets nothing.
@@ -194,7 +231,7 @@ fn free(
     inside: Place,
 ) -> Option<(Place, Anchor, (f64, f64))> {
     let (long, high) = (text::width(name, SIZE - 1.0), SIZE - 1.0);
-    let ways = [
+    let near = [
         (Anchor::Start, x + 7.0, y + 4.0),
         (Anchor::End, x - 7.0, y + 4.0),
         (Anchor::Middle, x, y - 8.0),
@@ -204,7 +241,22 @@ fn free(
         (Anchor::Start, x + 5.0, y + 14.0),
         (Anchor::End, x - 5.0, y + 14.0),
     ];
-    ways.into_iter().find_map(|(anchor, at_x, at_y)| {
+    // further and further off, all around, at first where the line to the point meets nothing
+    let far = [false, true].into_iter().flat_map(|across| {
+        RINGS.into_iter().flat_map(move |ring| {
+            (0..16).map(move |turn| {
+                let angle = std::f64::consts::TAU * f64::from(turn) / 16.0;
+                let anchor = match angle.cos() {
+                    cos if cos > 0.3 => Anchor::Start,
+                    cos if cos < -0.3 => Anchor::End,
+                    _ => Anchor::Middle,
+                };
+                (across, anchor, x + ring * angle.cos(), y + ring * angle.sin() + 4.0)
+            })
+        })
+    });
+    let near = near.into_iter().map(|(anchor, x, y)| (true, anchor, x, y));
+    near.chain(far).find_map(|(across, anchor, at_x, at_y)| {
         let left = match anchor {
             Anchor::Start => at_x,
             Anchor::Middle => at_x - long / 2.0,
@@ -216,7 +268,8 @@ fn free(
             && place.right <= inside.right
             && place.top >= inside.top
             && place.bottom <= inside.bottom;
-        (fits && !taken.iter().any(|other| other.meets(&place))).then_some((
+        let clear = across || is_clear((x, y), &place, taken);
+        (fits && clear && !taken.iter().any(|other| other.meets(&place))).then_some((
             place,
             anchor,
             (at_x, at_y),
@@ -237,5 +290,19 @@ mod tests {
         let (place, anchor, _) = free("name", (395.0, 50.0), &[], inside).unwrap();
         assert_eq!(anchor, Anchor::End);
         assert!(place.right <= 400.0);
+    }
+
+    #[test]
+    fn a_name_far_off_has_a_line_to_its_point_and_hides_no_other() {
+        let crowd: Vec<(f64, f64)> = (0..25)
+            .map(|at| (180.0 + f64::from(at % 5) * 9.0, 80.0 + f64::from(at / 5) * 9.0))
+            .collect();
+        let mut names = Names::new(((0.0, 0.0), (400.0, 200.0)), &crowd);
+        let mut canvas = Canvas::default();
+        let points = names.taken.clone();
+        names.put(&mut canvas, "in the midst", crowd[12]);
+        let place = names.taken.last().copied().unwrap();
+        assert!(points.iter().all(|point| !point.meets(&place)));
+        assert!(canvas.finish("a", "t", 200.0).svg().contains("<path d=\"M"));
     }
 }

@@ -27,6 +27,13 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(advance).sum()
 }
 
+/// Whether the font has every letter of a text.
+pub(crate) fn is_covered(text: &str) -> bool {
+    let has = |letter: char| face().is_some_and(|face| face.glyph_index(letter).is_some());
+    // a figure is nearly all ASCII, which the font has
+    text.chars().all(|letter| letter.is_ascii() || has(letter))
+}
+
 /// A name as it may stand in a label: without control characters, which XML forbids, and without
 /// marks that turn the direction of what follows.
 pub(crate) fn clean(text: &str) -> String {
@@ -89,6 +96,10 @@ mod tests {
         assert!(width("iiii", 12.0) < width("mmmm", 12.0));
         assert!((width("accuracy", 24.0) - 2.0 * width("accuracy", 12.0)).abs() < 1e-9);
         assert_eq!(width("漢", 12.0), 12.0);
+        let graphic =
+            (' '..='~').filter(|&c| face().is_some_and(|face| face.glyph_index(c).is_some()));
+        assert_eq!(graphic.count(), 95);
+        assert!(is_covered("PASS †: λ ± 0.5\n") && !is_covered("漢字") && !is_covered("שלום"));
     }
 
     #[test]

@@ -152,6 +152,25 @@ fn numbers_that_can_not_be_are_left_out_and_said() {
 }
 
 #[test]
+fn a_number_that_is_none_in_a_figure_costs_that_number_alone() {
+    let mut good = record("CIFAR-100", &[50, 10, 10, 10, 10, 10], &["iVoro", "iVoro-AI"]);
+    let last = good.methods[1].phases.last_mut().unwrap();
+    last.by_class[3].hv = Some([f64::NAN, 1.0, 2.0, 3.0, 4.0]);
+    last.reliability[2].confidence = f64::NAN;
+    last.risk_coverage[4][1] = f64::NAN;
+    last.rejection_roc[1][0] = f64::NAN;
+    last.burst.as_mut().unwrap().sum = f64::NAN;
+    let report = report(&[good]);
+    assert!(
+        report.notes[0]
+            .ends_with("iVoro-AI: 5 numbers of its figures that are none; they are left out")
+    );
+    assert!(report.csv.contains(",iVoro-AI,variant,true,1,43.50,"), "{}", report.csv);
+    assert!(!report.html.contains("NaN"));
+    crate::made::drawn(&report);
+}
+
+#[test]
 fn words_that_json_does_not_know_are_read_as_nothing() {
     let good = serde_json::to_string(&record("CIFAR-100", &[3, 2], &["iVoro"])).unwrap();
     let bad = good.replacen("\"accuracy\":50.0", "\"accuracy\":NaN", 1);

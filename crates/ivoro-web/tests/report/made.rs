@@ -89,7 +89,11 @@ fn phase(at: usize, sizes: &[usize], accuracy: f64) -> PhaseOutcome {
 
 /// The report of records as they come from files.
 pub(crate) fn report(records: &[RunRecord]) -> Report {
-    let mut inputs = Inputs::default();
+    report_with(Inputs::default(), records)
+}
+
+/// The same beside what a report knows already.
+pub(crate) fn report_with(mut inputs: Inputs, records: &[RunRecord]) -> Report {
     for (at, record) in records.iter().enumerate() {
         let text = serde_json::to_vec(record).unwrap();
         inputs.add(&format!("{at}/run.json"), &text);

@@ -1,0 +1,78 @@
+//! For tests: what a method is given and does, phase by phase.
+
+use ivoro::Matrix;
+
+use super::Baseline;
+use super::classroom::Classroom;
+use super::exemplars::Memory;
+use super::head::Head;
+use super::losses::direction;
+use super::method::{Lesson, Loss, Method, Phase};
+use crate::error::Result;
+
+/// A method that writes down what it is given, and what becomes of the head.
+pub(super) struct Watched {
+    inner: Box<dyn Method>,
+    /// Outputs of the network before and of the head, in each step that asks that network.
+    pub(super) distilled: Vec<(usize, usize)>,
+    /// The head when a phase has begun, and when it has ended.
+    pub(super) begun: Vec<Vec<f32>>,
+    pub(super) ended: Vec<Vec<f32>>,
+    /// The mean direction of each class of the last phase that has begun.
+    pub(super) wanted: Vec<Vec<f32>>,
+}
+
+impl Watched {
+    pub(super) fn new(baseline: Baseline) -> Self {
+        let (distilled, begun, ended) = (Vec::new(), Vec::new(), Vec::new());
+        Self { inner: baseline.method(), distilled, begun, ended, wanted: Vec::new() }
+    }
+}
+
+impl Method for Watched {
+    fn memory(&self) -> Option<&Memory> {
+        self.inner.memory()
+    }
+
+    fn needs_before(&self) -> bool {
+        self.inner.needs_before()
+    }
+
+    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+        if let Some(before) = lesson.before {
+            assert_eq!(before.head.len(), lesson.old);
+            self.distilled.push((lesson.old, head.len()));
+        }
+        self.inner.teach(lesson, points, head)
+    }
+
+    fn begin(
+        &mut self,
+        phase: &Phase,
+        room: &mut Classroom<'_, '_>,
+        head: &mut Head,
+    ) -> Result<()> {
+        self.inner.begin(phase, room, head)?;
+        self.begun.push(head.values().to_vec());
+        self.wanted = room.points_by_class()?.iter().map(direction).collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    fn finish(
+        &mut self,
+        phase: &Phase,
+        room: &mut Classroom<'_, '_>,
+        head: &mut Head,
+    ) -> Result<()> {
+        self.ended.push(head.values().to_vec());
+        self.inner.finish(phase, room, head)
+    }
+
+    fn balanced(&self) -> Option<f64> {
+        self.inner.balanced()
+    }
+
+    fn distances(&self, reading: Baseline, points: &Matrix, head: &Head) -> Matrix {
+        self.inner.distances(reading, points, head)
+    }
+}
