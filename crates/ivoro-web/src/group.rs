@@ -10,7 +10,7 @@ use ivoro::record::{Kind, MethodRecord, PhaseOutcome, RunRecord, Summary};
 use serde_json::Value;
 
 use crate::inputs::{Found, Inputs};
-use crate::paper::{Measure, paper, same_name};
+use crate::paper::{Measure, PaperProtocol, paper, same_name};
 
 /// Stands behind the name of a method that has changed since.
 pub(crate) const OUTDATED: &str = "†";
@@ -173,6 +173,14 @@ impl<'a> Group<'a> {
         self.named.then(value).flatten()
     }
 
+    /// Whether the paper's tables have a column of it.
+    pub(crate) fn is_in_paper(&self) -> bool {
+        let column = |column: &PaperProtocol| {
+            same_name(&column.data_set, &self.data_set) && column.name == self.protocol
+        };
+        self.named && paper().protocol.iter().any(column)
+    }
+
     /// Test samples at the end, as most records count them.
     pub(crate) fn tested(&self) -> usize {
         let count = |phase: &PhaseOutcome| phase.by_class.iter().map(|class| class.tested).sum();
@@ -197,6 +205,20 @@ pub(crate) fn by_data_set<'g, 'a>(groups: &'g [Group<'a>]) -> Vec<Vec<&'g Group<
         }
     }
     sets
+}
+
+/// Protocols of one data set that are shown side by side; of more, those that the paper does not
+/// have stand apart.
+pub(crate) const MOST_PROTOCOLS: usize = 4;
+
+/// The protocols of a data set that a reader looks for first, and further ones, where there are many.
+pub(crate) fn first_and_further<'g, 'a>(
+    set: &[&'g Group<'a>],
+) -> (Vec<&'g Group<'a>>, Vec<&'g Group<'a>>) {
+    if set.len() <= MOST_PROTOCOLS {
+        return (set.to_vec(), Vec::new());
+    }
+    set.iter().partition(|group| group.is_in_paper())
 }
 
 /// The row with the best average accuracy, of those that chose nothing on test samples.

@@ -38,7 +38,7 @@ pub struct PaperProtocol {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairTable {
-    /// Its label in the paper.
+    /// Where it stands in the paper.
     pub label: String,
     /// Its rows.
     pub row: Vec<PairRow>,
@@ -61,7 +61,7 @@ pub struct PairRow {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValueTable {
-    /// Its label in the paper.
+    /// Where it stands in the paper.
     pub label: String,
     /// Its rows.
     pub row: Vec<ValueRow>,
@@ -84,7 +84,7 @@ pub struct ValueRow {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remark {
-    /// Label of its section.
+    /// Where it stands in the paper.
     pub label: String,
     /// Name of the data set.
     pub data_set: String,
@@ -114,7 +114,7 @@ pub enum Measure {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BaseSize {
-    /// Label of its section.
+    /// Where it stands in the paper.
     pub label: String,
     /// Base classes.
     pub classes: usize,

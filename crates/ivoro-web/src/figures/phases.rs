@@ -53,6 +53,12 @@ pub(crate) fn accuracy(group: &Group<'_>) -> Vec<Shown> {
     draw(group, Drawn::Accuracy)
 }
 
+/// Accuracy of these methods in one panel.
+pub(crate) fn overview<'g, 'a>(group: &'g Group<'a>, rows: Vec<&'g Row<'a>>) -> Option<Shown> {
+    let panel = Panel { title: "a few methods".to_owned(), all: rows.clone(), rows };
+    (group.phases.len() > 1).then(|| one(group, &panel, Drawn::Accuracy))
+}
+
 /// Average forgetting of all methods, panel by panel.
 pub(crate) fn forgetting(group: &Group<'_>) -> Vec<Shown> {
     draw(group, Drawn::Forgetting)

@@ -122,7 +122,8 @@ pub(crate) fn base_size(groups: &[&Group<'_>]) -> Option<Shown> {
         guide: None,
     };
     let caption = "A frozen network knows only what its base classes taught it, so all lines fall \
-                   to the left. Where several seeds ran, a point is their mean.";
+                   to the left. Marks are what was measured: a line without one at some number \
+                   passes it by. Where several seeds ran, a point is their mean.";
     Some(Shown::new(figure.draw(), caption))
 }
 

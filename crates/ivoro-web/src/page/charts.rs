@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::{Album, missing_line, name};
+use super::{Album, each_group, missing_line, name};
 use crate::figures::{
     Shown, confusion, cost, embedding, phases, scene, schematic, sweep, trust, uncertainty,
 };
@@ -75,12 +75,10 @@ fn each(
 ) -> Markup {
     html! {
         @if groups.is_empty() { (missing_line(what, command)) }
-        @for group in groups {
-            h3 { (name(&group.title())) }
-            @let shown = draw(group);
-            @if shown.is_empty() { (missing_line(what, command)) }
-            @else { (album.grid(shown)) }
-        }
+        (each_group(groups, |group| {
+            let shown = draw(group);
+            if shown.is_empty() { missing_line(what, command) } else { album.grid(shown) }
+        }))
     }
 }
 

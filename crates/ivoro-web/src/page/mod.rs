@@ -2,6 +2,7 @@
 
 mod cells;
 mod charts;
+mod glance;
 mod key;
 mod missing;
 mod protocols;
@@ -14,7 +15,7 @@ use ivoro::record::RunRecord;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::figures::Shown;
-use crate::group::{Group, fault, groups};
+use crate::group::{Group, by_data_set, fault, first_and_further, groups};
 use crate::inputs::{Found, Inputs};
 use crate::plot::canvas::{Figure, font_base64};
 use crate::plot::text::FAMILY;
@@ -42,6 +43,7 @@ pub fn build(inputs: &Inputs) -> Report {
     let left_out = missing::LeftOut::of(inputs, &groups);
     let mut album = Album::default();
     let sections = [
+        section("glance", "At a glance", glance::section(&mut album, &groups)),
         section("tables", "Tables", tables::tables(&groups)),
         section("phases", "Accuracy over phases", charts::phases(&mut album, &groups)),
         section(
@@ -156,6 +158,28 @@ fn counted(count: usize, what: &str) -> String {
 /// The line that stands for a figure or a table whose data are not there.
 fn missing_line(what: &str, command: &str) -> Markup {
     html! { p.missing { "Not in these records: " (what) ". Run " code { (command) } " to get it." } }
+}
+
+/// Every group under its name; protocols that few look for wait behind a line that names them.
+fn each_group(groups: &[Group<'_>], mut body: impl FnMut(&Group<'_>) -> Markup) -> Markup {
+    let mut titled = |group: &Group<'_>| html! { h3 { (name(&group.title())) } (body(group)) };
+    html! {
+        @for set in by_data_set(groups) {
+            @let (first, further) = first_and_further(&set);
+            @for group in first { (titled(group)) }
+            @if !further.is_empty() {
+                details.more {
+                    summary {
+                        "Further protocols of " (name(&further[0].data_set)) ": "
+                        @for (at, group) in further.iter().enumerate() {
+                            @if at > 0 { ", " } (name(&group.protocol))
+                        }
+                    }
+                    @for group in further { (titled(group)) }
+                }
+            }
+        }
+    }
 }
 
 /// A name out of a record, kept from turning the direction of what surrounds it.

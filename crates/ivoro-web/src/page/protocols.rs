@@ -4,7 +4,7 @@ use ivoro::head::Views;
 use maud::{Markup, html};
 
 use super::cells::{difference, signed};
-use super::{Album, missing_line, name};
+use super::{Album, each_group, missing_line, name};
 use crate::figures::bursts::{self, Protocols};
 use crate::group::Group;
 
@@ -20,16 +20,19 @@ pub(super) fn section(album: &mut Album, groups: &[Group<'_>]) -> Markup {
             "so it is an easier task, and its accuracy is never counted as that of single images."
         }
         @if groups.is_empty() { (missing_line("both protocols", "ivoro run FEATURES --out runs/NAME")) }
-        @for group in groups {
-            h3 { (name(&group.title())) }
-            @let both = bursts::both(group);
-            @if both.is_empty() {
-                (missing_line("bursts, which need four test images of a class", "ivoro run FEATURES --out runs/NAME"))
-            } @else {
-                (verdict(&both))
-                @if let Some(shown) = bursts::side_by_side(group) { (album.grid(vec![shown])) }
-                (table(&both))
-            }
+        (each_group(groups, |group| compared(album, group)))
+    }
+}
+
+fn compared(album: &mut Album, group: &Group<'_>) -> Markup {
+    let both = bursts::both(group);
+    html! {
+        @if both.is_empty() {
+            (missing_line("bursts, which need four test images of a class", "ivoro run FEATURES --out runs/NAME"))
+        } @else {
+            (verdict(&both))
+            @if let Some(shown) = bursts::side_by_side(group) { (album.grid(vec![shown])) }
+            (table(&both))
         }
     }
 }

@@ -4,7 +4,7 @@ use ivoro::record::MethodRecord;
 use ivoro::tune::Choice;
 use maud::{Markup, html};
 
-use super::name;
+use super::{counted, name};
 use crate::group::{OUTDATED, anchor};
 use crate::inputs::{Found, Inputs};
 use crate::plot::scale::{bytes, seconds};
@@ -12,6 +12,7 @@ use crate::plot::scale::{bytes, seconds};
 pub(super) fn section(inputs: &Inputs) -> Markup {
     html! {
         @if inputs.records.is_empty() { p { "None." } }
+        @else { p { "A line opens when it is clicked, and when a number of a table leads to it." } }
         @for run in 0..inputs.records.len() { (record(run, inputs)) }
     }
 }
@@ -19,8 +20,8 @@ pub(super) fn section(inputs: &Inputs) -> Markup {
 fn record(run: usize, inputs: &Inputs) -> Markup {
     let Found { file, content: record } = &inputs.records[run];
     let most = record.methods.iter().map(|method| method.phases.len()).max().unwrap_or(0);
-    html! {
-        h3 id={"run-" (run + 1)} { "Run " (run + 1) ": " (name(file)) }
+    html! { details.more id={"run-" (run + 1)} {
+        summary { "Run " (run + 1) ": " (name(file)) " (" (counted(record.methods.len(), "method")) ")" }
         @if record.tuned_on_test { p.stamp { "Settings chosen on test samples" } }
         @if let Some(judge) = &record.judge { p { "Settings chosen with " (name(judge)) "." } }
         p {
@@ -42,7 +43,7 @@ fn record(run: usize, inputs: &Inputs) -> Markup {
                 (line((run, at), method, most, inputs.is_outdated(method)))
             } }
         } }
-    }
+    } }
 }
 
 fn line((run, at): (usize, usize), method: &MethodRecord, most: usize, outdated: bool) -> Markup {

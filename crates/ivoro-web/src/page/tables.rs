@@ -6,8 +6,8 @@ use maud::{Markup, html};
 
 use super::cells::{Columns, Line, Part, Shows, table};
 use super::{key, missing_line, name};
-use crate::group::{Group, OUTDATED, Row, by_data_set};
-use crate::paper::{Measure, Paper, paper, same_name};
+use crate::group::{Group, MOST_PROTOCOLS, OUTDATED, Row, by_data_set, first_and_further};
+use crate::paper::{Measure, paper, same_name};
 
 pub(super) fn tables(groups: &[Group<'_>]) -> Markup {
     let sets = by_data_set(groups);
@@ -45,21 +45,17 @@ pub(super) fn tables(groups: &[Group<'_>]) -> Markup {
     }
 }
 
-/// Columns that a screen or a page has room for.
-const MOST_COLUMNS: usize = 4;
-
 /// Protocols of the paper, then others, so many that a table can be read.
 fn parts<'g, 'a>(set: &[&'g Group<'a>]) -> Vec<(Option<String>, Vec<&'g Group<'a>>)> {
-    if set.len() <= MOST_COLUMNS {
+    if set.len() <= MOST_PROTOCOLS {
         return vec![(None, set.to_vec())];
     }
-    let (known, others): (Vec<_>, Vec<_>) =
-        set.iter().partition(|group| has_columns(paper(), &[group]));
+    let (first, further) = first_and_further(set);
     let mut parts = Vec::new();
     for (title, groups) in
-        [("Protocols of the paper's tables", known), ("Further protocols", others)]
+        [("Protocols of the paper's tables", first), ("Further protocols", further)]
     {
-        let count = groups.len().div_ceil(MOST_COLUMNS);
+        let count = groups.len().div_ceil(MOST_PROTOCOLS);
         let size = groups.len().div_ceil(count.max(1)).max(1);
         for (at, columns) in groups.chunks(size).enumerate() {
             let title = if count == 1 {
@@ -137,8 +133,9 @@ fn others<'g, 'a>(columns: &Columns<'g, 'a>, free: bool, shows: Shows) -> Vec<Li
             paper().forgetting.row.iter().map(|r| (r.method.as_str(), r.exemplars)).collect()
         }
     };
+    let in_paper = columns.iter().any(|group| group.is_in_paper());
     for (method, exemplars) in printed {
-        if exemplars != free && !method.starts_with("iVoro") && has_columns(paper(), columns) {
+        if exemplars != free && !method.starts_with("iVoro") && in_paper {
             add(method);
         }
     }
@@ -148,7 +145,7 @@ fn others<'g, 'a>(columns: &Columns<'g, 'a>, free: bool, shows: Shows) -> Vec<Li
 /// Where the paper has numbers of this data set: its table, or the sections that name some.
 fn source(columns: &Columns<'_, '_>, table: &str) -> String {
     let mut labels: Vec<&str> = Vec::new();
-    if has_columns(paper(), columns) {
+    if columns.iter().any(|group| group.is_in_paper()) {
         labels.push(table);
     } else {
         let named = columns.iter().filter(|group| group.named);
@@ -162,16 +159,6 @@ fn source(columns: &Columns<'_, '_>, table: &str) -> String {
         labels.dedup();
     }
     if labels.is_empty() { String::new() } else { format!(" (paper: {})", labels.join(", ")) }
-}
-
-/// Whether the paper has one of these columns.
-fn has_columns(paper: &Paper, columns: &Columns<'_, '_>) -> bool {
-    columns.iter().any(|group| {
-        group.named
-            && paper.protocol.iter().any(|column| {
-                same_name(&column.data_set, &group.data_set) && column.name == group.protocol
-            })
-    })
 }
 
 /// The variants of all columns, each label once.

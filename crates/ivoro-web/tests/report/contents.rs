@@ -42,7 +42,7 @@ fn every_number_links_to_its_run_and_stands_beside_the_papers() {
 #[test]
 fn what_keeps_samples_is_set_apart_and_never_the_best() {
     let page = report(&[record("CIFAR-100", &PHASES, &METHODS)]).html;
-    let table = page.split("Table 1").nth(1).unwrap();
+    let table = page.split("Table 1 (paper").nth(1).unwrap();
     let table = &table[..table.find("</table>").unwrap()];
     let kept = table.find("Keep samples").unwrap();
     let free = table.find("Keep no sample").unwrap();
@@ -54,6 +54,43 @@ fn what_keeps_samples_is_set_apart_and_never_the_best() {
     let pass = table.find(">PASS<").unwrap();
     assert!(marks.iter().all(|mark| *mark > pass && *mark < pass + 600), "{table}");
     assert!(page.contains("keeps 20 samples a class"));
+}
+
+#[test]
+fn a_glance_comes_first_and_names_the_best_of_each_kind() {
+    let page = report(&[record("CIFAR-100", &PHASES, &METHODS)]).html;
+    let glance = page.split("<section id=\"glance\">").nth(1).unwrap();
+    let glance = &glance[..glance.find("<section id=\"tables\">").unwrap()];
+    let row = |name: &str| {
+        let rest = glance.split(&format!("<bdi>{name}</bdi><small>")).nth(1);
+        rest.map(|rest| &rest[..rest.find("</tr>").unwrap()])
+    };
+    assert!(row("iVoro-NWAI").unwrap().starts_with("the best variant"));
+    assert!(row("fecam").unwrap().contains("frozen features"));
+    assert!(row("iCaRL-CNN").unwrap().starts_with("the best that keeps images"));
+    assert!(row("iVoro-N").is_none(), "neither the best nor the plain one");
+    // the best of all is the best that keeps no sample
+    assert!(row("PASS").unwrap().contains('●') && !row("iCaRL-CNN").unwrap().contains('●'));
+    assert!(glance.contains("<svg"), "a figure");
+}
+
+#[test]
+fn protocols_that_the_paper_does_not_have_are_folded_where_there_are_many() {
+    let sizes = |base: usize, count: usize, step: usize| -> Vec<usize> {
+        std::iter::once(base).chain(std::iter::repeat_n(step, count)).collect()
+    };
+    let records: Vec<_> = [(50, 5, 10), (50, 10, 5), (40, 20, 3), (40, 12, 5), (30, 14, 5)]
+        .map(|(base, count, step)| record("CIFAR-100", &sizes(base, count, step), &["iVoro"]))
+        .into();
+    let line = "Further protocols of <bdi>CIFAR-100</bdi>: <bdi>40+12x5</bdi>, <bdi>30+14x5</bdi>";
+    let phases = |page: &str| {
+        let start = page.find("<section id=\"phases\">").unwrap();
+        page[start..page.find("<section id=\"protocols\">").unwrap()].to_owned()
+    };
+    let page = phases(&report(&records).html);
+    let folded = &page[page.find(line).expect("a line that names them")..];
+    assert!(folded.contains("CIFAR-100, 30+14x5") && !folded.contains("CIFAR-100, 40+20x3"));
+    assert!(!phases(&report(&records[..4]).html).contains("Further protocols"));
 }
 
 #[test]
