@@ -258,7 +258,7 @@ impl Entry {
             words.extend(pair("--peers", (!peers.is_empty()).then_some(&peers)));
             words.extend(pair("--lambda", lambda.as_ref()));
             words.extend(self.tuned_on_test.filter(|on| *on).map(|_| "--tuned-on-test".to_owned()));
-            Work { name, words, frozen: true }
+            Work { name, words }
         };
         let mut works = Vec::new();
         if !(variants.is_empty() && peers.is_empty()) {
@@ -271,7 +271,7 @@ impl Entry {
             };
             let words =
                 ["--variants", "none", "--baselines", &baseline].map(str::to_owned).to_vec();
-            works.push(Work { name, words, frozen: false });
+            works.push(Work { name, words });
         }
         works
     }
@@ -290,7 +290,7 @@ impl Entry {
         words.extend(pair("--order", place.order));
         words.extend(pair("--training-seed", place.seed));
         words.extend(work.words.iter().cloned());
-        words.extend(self.network_words(setting, work.frozen));
+        words.extend(self.network_words(setting));
         words.extend(self.arguments.iter().flatten().cloned());
         let mut means = pair("--out", Some(&setting.out.join(&folder).display()));
         means.extend(setting.means.iter().cloned());
@@ -298,11 +298,10 @@ impl Entry {
     }
 
     /// What says how the network is made, or which one is taken.
-    fn network_words(&self, setting: &Setting<'_>, frozen: bool) -> Vec<String> {
+    fn network_words(&self, setting: &Setting<'_>) -> Vec<String> {
         let mut words = Vec::new();
         let backbone = self.backbone.as_deref().map(|own| setting.backbone.unwrap_or(own));
-        let backbone = backbone.filter(|_| frozen).map(Path::display);
-        words.extend(pair("--backbone", backbone.as_ref()));
+        words.extend(pair("--backbone", backbone.map(Path::display).as_ref()));
         words.extend(pair("--network", self.network.as_ref()));
         words.extend(pair("--network-name", self.network_name.as_ref()));
         words.extend(pair("--embedding", self.embedding.as_ref()));
@@ -355,8 +354,6 @@ impl Place<'_> {
 struct Work {
     name: String,
     words: Vec<String>,
-    /// Whether the network is not trained in later phases.
-    frozen: bool,
 }
 
 /// Each of a list, or nothing once.

@@ -66,6 +66,17 @@ fn a_grid_is_a_list_of_commands() {
 }
 
 #[test]
+fn baselines_begin_with_the_network_that_is_named() {
+    let place = Place::new();
+    place.grid("[[run]]\nprotocols = ['2+2x2']\nbackbone = 'net.safetensors'\nvariants = ['iVoro']\nbaselines = ['ewc', 'pass']\n");
+    let listed = place.ivoro("reproduce mnist --grid grid.toml --list").good();
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    assert!(listed.lines().all(|line| line.contains(" --backbone net.safetensors ")), "{listed}");
+    let listed = place.ivoro("reproduce mnist --grid grid.toml --list --backbone other").good();
+    assert!(listed.lines().all(|line| line.contains(" --backbone other ")), "{listed}");
+}
+
+#[test]
 fn the_grids_that_come_with_the_program_cover_the_paper() {
     let place = Place::new();
     let list = |what: &str| -> Vec<String> {
