@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::inputs::{Found, Inputs};
 use crate::paper::{Measure, PaperProtocol, paper, same_name};
+use crate::plot::text;
 
 /// Stands behind the name of a method that has changed since.
 pub(crate) const OUTDATED: &str = "†";
@@ -155,7 +156,7 @@ pub(crate) struct Group<'a> {
 
 impl<'a> Group<'a> {
     pub(crate) fn title(&self) -> String {
-        format!("{}, {}", self.data_set, self.protocol)
+        text::joined(&self.data_set, &format!(", {}", self.protocol))
     }
 
     pub(crate) fn row(&self, name: &str) -> Option<&Row<'a>> {

@@ -7,6 +7,7 @@ use flate2::read::GzDecoder;
 use ivoro::picture::{self, Embedding, Scene};
 use ivoro::record::{self, Kind, MethodRecord, RunRecord};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Most bytes that a compressed file may unpack to.
@@ -66,6 +67,29 @@ pub struct Found<T> {
     pub content: T,
 }
 
+/// The cells of a grid, as a job that runs them leaves it behind (`grid.json`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Version of the file's format.
+    pub version: u32,
+    /// All cells.
+    pub cells: Vec<PlannedCell>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedCell {
+    /// Its folder, from where the file stands.
+    pub folder: String,
+    /// The command that runs it.
+    pub command: String,
+}
+
+impl Plan {
+    /// The version that is read and written here.
+    pub const VERSION: u32 = 1;
+}
+
 /// Everything that a report is made of.
 #[derive(Debug, Default)]
 pub struct Inputs {
@@ -75,6 +99,10 @@ pub struct Inputs {
     pub scenes: Vec<Found<Scene>>,
     /// Features brought to the plane.
     pub embeddings: Vec<Found<Embedding>>,
+    /// What jobs were to run.
+    pub plans: Vec<Found<Plan>>,
+    /// Files that say a cell came to its end.
+    pub ends: Vec<String>,
     /// Files that are not in the report.
     pub problems: Vec<Problem>,
     /// The revision that each baseline has now; results of an earlier one are marked.
@@ -90,6 +118,10 @@ pub enum FileKind {
     Scene,
     /// `NAME.tsne.json`.
     Embedding,
+    /// `grid.json`.
+    Plan,
+    /// `cell.json`.
+    End,
 }
 
 impl FileKind {
@@ -101,6 +133,8 @@ impl FileKind {
         match stem.rsplit_once('.') {
             Some((_, "scene")) => Some(Self::Scene),
             Some((_, "tsne")) => Some(Self::Embedding),
+            _ if stem == "grid" => Some(Self::Plan),
+            _ if stem == "cell" => Some(Self::End),
             _ if stem == "run" || stem.starts_with("run-") => Some(Self::Record),
             _ => None,
         }
@@ -128,6 +162,10 @@ impl Inputs {
     }
 
     fn try_add(&mut self, kind: FileKind, file: &str, bytes: &[u8]) -> Result<(), ReadError> {
+        if kind == FileKind::End {
+            self.ends.push(file.to_owned());
+            return Ok(());
+        }
         let unpacked = unpack(bytes)?;
         let value = parse(&unpacked)?;
         let found = |content| Found { file: file.to_owned(), content };
@@ -153,6 +191,11 @@ impl Inputs {
             FileKind::Embedding => {
                 self.embeddings.push(found(checked(value, picture::VERSION)?));
             }
+            FileKind::Plan => {
+                let content = checked(value, Plan::VERSION)?;
+                self.plans.push(Found { file: file.to_owned(), content });
+            }
+            FileKind::End => {}
         }
         Ok(())
     }
@@ -229,6 +272,8 @@ mod tests {
         assert_eq!(kind("runs/a/run-numpy-1993.json.gz"), Some(FileKind::Record));
         assert_eq!(kind("mnist.scene.json"), Some(FileKind::Scene));
         assert_eq!(kind("mnist.tsne.json.gz"), Some(FileKind::Embedding));
+        assert_eq!(kind("runs/grid.json"), Some(FileKind::Plan));
+        assert_eq!(kind("runs/a/cell.json"), Some(FileKind::End));
         assert_eq!(kind("settings.json"), None);
         assert_eq!(kind("run.json.zst"), None);
     }

@@ -18,7 +18,7 @@ pub mod paper;
 mod plot;
 mod table;
 
-pub use inputs::{FileKind, Inputs, Problem};
+pub use inputs::{FileKind, Inputs, Plan, PlannedCell, Problem};
 pub use page::{Report, build};
 pub use plot::canvas::{DrawError, Figure};
 pub use table::quoted;

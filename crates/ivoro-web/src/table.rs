@@ -6,6 +6,7 @@ use ivoro::record::Kind;
 
 use crate::group::{Group, Row, Spread};
 use crate::paper::Measure;
+use crate::plot::text;
 
 const HEADER: &str = "data_set,protocol,method,kind,exemplar_free,runs,average,average_deviation,\
     last,last_deviation,forgetting,forgetting_deviation,paper_average,paper_last,paper_forgetting,outdated";
@@ -23,9 +24,9 @@ pub(crate) fn csv(groups: &[Group<'_>]) -> String {
             let _ = writeln!(
                 text,
                 "{},{},{},{},{},{},{ours},{papers},{}",
-                quoted(&group.data_set),
-                quoted(&group.protocol),
-                quoted(&row.label),
+                field(&group.data_set),
+                field(&group.protocol),
+                field(&row.label),
                 kind(row),
                 row.exemplar_free,
                 row.entries.len(),
@@ -50,6 +51,13 @@ fn kind(row: &Row<'_>) -> &'static str {
         Kind::Peer => "peer",
         Kind::Baseline => "baseline",
     }
+}
+
+/// A name as a CSV field that no spreadsheet takes for a formula, without marks that turn text.
+fn field(name: &str) -> String {
+    let name = text::clean(name);
+    let formula = name.starts_with(['=', '+', '-', '@']);
+    quoted(&if formula { format!("'{name}") } else { name })
 }
 
 /// A CSV field: quoted where it must be.

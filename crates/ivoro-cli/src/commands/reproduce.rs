@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anstream::eprintln;
 use indicatif::HumanDuration;
+use ivoro_web::{Plan, PlannedCell};
 use serde::{Deserialize, Serialize};
 
 use super::{baselines, demo, hold, run};
@@ -29,6 +30,7 @@ pub(crate) fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
     fs_err::create_dir_all(&job.out)?;
     let _lock = hold(&job.out.join("reproduce"), &job.out)?;
     job.write_embedded()?;
+    job.write_plan()?;
     progress::catch_interrupts();
     let failed = job.work(&prepared)?;
     job.end(&failed)
@@ -77,6 +79,9 @@ static FEATURES: BuiltIn = BuiltIn {
     grid: include_str!("../../data/grids/features.toml"),
     recipe: None,
 };
+
+/// The cells of all jobs in a folder.
+const PLAN: &str = "grid.json";
 
 /// The part of MNIST that comes with the program is another data set than the whole.
 const EMBEDDED_SET: &str = "MNIST (part)";
@@ -154,6 +159,27 @@ impl Job {
             output::write_whole(path, text)?;
         }
         Ok(())
+    }
+
+    /// Leaves a list of all cells, with those of earlier jobs here, so that a report can say which of
+    /// them are missing.
+    fn write_plan(&self) -> Result<(), Failure> {
+        let path = self.out.join(PLAN);
+        let earlier = std::fs::read(&path).ok();
+        let earlier: Plan = earlier
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .filter(|plan: &Plan| plan.version == Plan::VERSION)
+            .unwrap_or_default();
+        let planned = |cell: &Cell| PlannedCell {
+            folder: cell.folder.display().to_string().replace('\\', "/"),
+            command: cell.line(),
+        };
+        let mut cells: Vec<PlannedCell> = self.cells.iter().map(planned).collect();
+        let is_new = |one: &PlannedCell| cells.iter().all(|cell| cell.folder != one.folder);
+        let others: Vec<PlannedCell> = earlier.cells.into_iter().filter(is_new).collect();
+        cells.extend(others);
+        let plan = Plan { version: Plan::VERSION, cells };
+        Ok(output::write_whole(&path, &(serde_json::to_string_pretty(&plan)? + "\n"))?)
     }
 
     /// Runs what is not finished. A cell that fails does not keep the others from running.

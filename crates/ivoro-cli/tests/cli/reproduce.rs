@@ -108,7 +108,7 @@ fn the_grids_that_come_with_the_program_cover_the_paper() {
         assert!(count(&format!("--protocol {protocol} ")) > 0, "{protocol}");
     }
     for baseline in ["ewc", "lwf", "lwf-mc", "muc", "icarl-cnn,icarl-nme", "eeil", "ucir"] {
-        assert_eq!(count(&format!("--variants none --baselines {baseline} ")), 1, "{baseline}");
+        assert_eq!(count(&format!("--variants none --baselines {baseline} ")), 3, "{baseline}");
     }
     assert_eq!(count("--baselines joint-training "), 1);
     assert_eq!(count("--lambda 0.3") + count("--lambda 0.9"), 2);
@@ -120,6 +120,10 @@ fn the_grids_that_come_with_the_program_cover_the_paper() {
     let mnist = list("mnist");
     assert!(mnist.iter().all(|line| line.contains("'MNIST (part)' --protocol 4,3,3")));
     assert!(mnist.iter().any(|line| line.contains("--embedding 2")));
+    for baseline in ["ewc", "muc", "eeil", "ucir", "joint-training"] {
+        let wide = format!("--baselines {baseline} --network small --network-name 'full width'");
+        assert!(mnist.iter().any(|line| line.contains(&wide)), "{baseline}");
+    }
     let whole = list("mnist --data digits");
     assert!(whole.iter().all(|line| line.starts_with("ivoro run digits --data-set MNIST ")));
     for protocol in ["100+5x20", "100+10x10", "100+20x5"] {
@@ -210,6 +214,21 @@ fn a_cell_that_fails_does_not_stop_the_others() {
     assert!(done.err.contains("2 of 3 cells are finished"), "{}", done.err);
     assert!(done.err.ends_with("error: 1 of 3 cells failed\n"), "{}", done.err);
     assert!(place.path("runs/data/3-3/default-order/heads/run.json").exists());
+    // a report names it, with its command, and nothing else
+    let missing = || {
+        place.ivoro("report runs --out report").good();
+        let page = std::fs::read_to_string(place.path("report/index.html")).unwrap();
+        let list = page.split("Cells of a grid that are not finished</h3>").nth(1)?;
+        Some(list[..list.find("</ul>").unwrap()].to_owned())
+    };
+    let list = missing().unwrap();
+    assert_eq!(list.matches("<li>").count(), 1, "{list}");
+    assert!(list.contains("data/4-4/default-order/heads") && list.contains("--protocol 4,4"));
+    // a record that is gone is missed too, also after another job in the same folder
+    std::fs::remove_dir_all(place.path("runs/data/3-3/default-order/heads")).unwrap();
+    place.grid("[[run]]\nprotocols = ['2,4']\nvariants = ['iVoro']\n");
+    place.reproduce("").good();
+    assert_eq!(missing().unwrap().matches("<li>").count(), 2);
 }
 
 #[test]

@@ -10,6 +10,9 @@ use crate::plot::frame::Axis;
 use crate::plot::lines::{Chart, MOST_LINES, Series};
 use crate::plot::scale::Scale;
 
+/// Stands behind the name of a method that keeps samples.
+const KEEPS: &str = " *";
+
 /// What is drawn over the phases.
 #[derive(Clone, Copy)]
 enum Drawn {
@@ -84,7 +87,8 @@ fn one(group: &Group<'_>, panel: &Panel<'_, '_>, drawn: Drawn) -> Shown {
         .collect();
     let line = |row: &Row<'_>| {
         let values = row.curve(|entry, phase| drawn.of(entry, phase));
-        Series::new(row.marked(), known.iter().copied().zip(values).collect())
+        let kept = if row.exemplar_free { "" } else { KEEPS };
+        Series::new(format!("{}{kept}", row.marked()), known.iter().copied().zip(values).collect())
     };
     let mut series: Vec<Series> = panel.rows.iter().map(|row| line(row)).collect();
     let reference = group.row("iVoro").filter(|_| panel.rows.iter().all(|r| r.label != "iVoro"));
@@ -116,7 +120,9 @@ fn one(group: &Group<'_>, panel: &Panel<'_, '_>, drawn: Drawn) -> Shown {
         Drawn::Accuracy => "Accuracy on all classes known after each phase.",
         Drawn::Forgetting => "Average forgetting after each phase, as PASS defines it.",
     };
-    Shown::new(figure.draw(), format!("{what}{over}"))
+    let kept = panel.rows.iter().any(|row| !row.exemplar_free);
+    let kept = if kept { " An asterisk: keeps samples of earlier phases." } else { "" };
+    Shown::new(figure.draw(), format!("{what}{over}{kept}"))
 }
 
 /// An axis from the first to the last phase, with a tick at each.
@@ -138,9 +144,10 @@ fn panels<'g, 'a>(group: &'g Group<'a>) -> Vec<Panel<'g, 'a>> {
         others(free).filter(|row| firsts.iter().all(|first| first.label != row.label)).collect()
     };
     let mut panels = Vec::new();
-    for (free, title) in
-        [(true, "methods that keep no sample"), (false, "methods that keep samples")]
-    {
+    for (free, title) in [
+        (true, "methods that keep no sample"),
+        (false, "methods that keep samples, and others to compare with"),
+    ] {
         if others(free).next().is_some() {
             panels.extend(chunked(title, &firsts, &rest(free)));
         }

@@ -29,13 +29,19 @@ type Role<'g, 'a> = (&'g Row<'a>, &'static str);
 
 /// The best of each kind of method, and the two ends that all lie between.
 fn roles<'g, 'a>(group: &'g Group<'a>) -> Vec<Role<'g, 'a>> {
-    let rows = || group.rows.iter();
+    let network = |row: &Row<'_>| row.first().record.network.clone();
+    // of one network alone: that of the best variant
+    let (best_variant, all) = (group.best_variant(), group.rows.iter());
+    let same = best_variant.map(network);
+    let rows: Vec<&'g Row<'a>> =
+        all.filter(|row| same.as_ref().is_none_or(|same| network(row) == *same)).collect();
+    let rows = || rows.iter().copied();
     let exemplars = |row: &&Row<'_>| row.first().method.exemplars.is_some();
     let named = |name: &str| rows().find(|row| row.name == name);
     let of = |kind: Kind| rows().filter(move |row| row.kind == kind);
     let roles = [
-        (group.best_variant(), "the best variant; network frozen, no image kept"),
-        (group.row("iVoro"), "the plain diagram of class means"),
+        (best_variant, "the best variant; network frozen, no image kept"),
+        (named("iVoro"), "the plain diagram of class means"),
         (
             best(of(Kind::Peer).filter(|row| row.exemplar_free)),
             "the best other method on the same frozen features",
@@ -45,7 +51,10 @@ fn roles<'g, 'a>(group: &'g Group<'a>) -> Vec<Role<'g, 'a>> {
             "the best that trains the network on and keeps no image",
         ),
         (best(of(Kind::Baseline).filter(exemplars)), "the best that keeps images of old classes"),
-        (named("joint-training"), "trained on all images of all classes at once"),
+        (
+            named("joint-training"),
+            "trained on all images of all classes at once, asked with one view",
+        ),
         (named("fine-tuning"), "trained on new images, nothing done against forgetting"),
     ];
     let mut found: Vec<Role<'g, 'a>> = Vec::new();

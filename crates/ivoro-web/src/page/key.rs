@@ -38,7 +38,7 @@ pub(super) fn section(groups: &[Group<'_>]) -> Markup {
             @for peer in peers { dt { code { (peer) } } dd { (peer.description()) } }
             @if trained {
                 dt { "PASS, LwF, EWC, …" }
-                dd { "train the network on in every phase; " code { "joint-training" } " does so on all images at once" }
+                dd { "train the network on in every phase; " code { "joint-training" } " does so on all images at once; it learns without rotations and is asked with one view, so methods that look at more views can be above it" }
             }
             @if has("· judged") {
                 dt { "· judged" }

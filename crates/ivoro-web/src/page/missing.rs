@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::name;
 use crate::group::{Group, fault};
-use crate::inputs::Inputs;
+use crate::inputs::{Found, Inputs};
 use crate::paper::{PaperProtocol, paper, same_name};
 
 /// Files with what of them is left out, and with what is counted once.
@@ -37,14 +37,15 @@ impl LeftOut {
 }
 
 pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut) -> Markup {
-    let holes = holes(groups);
+    let (holes, unfinished) = (holes(groups), unfinished(inputs));
     let (LeftOut { odd, copies, superseded }, unrun) = (left_out, unrun(groups));
     let lists = [
         ("Records with gaps", odd),
         ("Counted once", copies),
         ("Results of methods as they were before", superseded),
     ];
-    let nothing = holes.is_empty() && lists.iter().all(|(_, lines)| lines.is_empty());
+    let whole = holes.is_empty() && unfinished.is_empty();
+    let nothing = whole && lists.iter().all(|(_, lines)| lines.is_empty());
     html! {
         @if inputs.problems.is_empty() && nothing {
             p { "Every file was read, every method has all its phases, and every number is one." }
@@ -54,6 +55,10 @@ pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut)
             ul { @for problem in &inputs.problems {
                 li { code { (name(&problem.file)) } ": " (name(&problem.error.to_string())) }
             } }
+        }
+        @if !unfinished.is_empty() {
+            h3 { "Cells of a grid that are not finished" }
+            ul { @for (folder, command) in &unfinished { li { (name(folder)) ": " code { (name(command)) } } } }
         }
         @if !unrun.is_empty() {
             h3 { "Protocols of the paper that no record is of" }
@@ -74,6 +79,23 @@ pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut)
             }
         }
     }
+}
+
+/// Cells that a job was to run and that did not come to their end, each with its command.
+fn unfinished(inputs: &Inputs) -> Vec<(String, &str)> {
+    let mut found = Vec::new();
+    for Found { file, content } in &inputs.plans {
+        let file = file.replace('\\', "/");
+        let root = file.rfind('/').map_or("", |at| &file[..=at]);
+        for cell in &content.cells {
+            let folder = format!("{root}{}", cell.folder);
+            let end = format!("{folder}/cell.json");
+            if !inputs.ends.iter().any(|known| known.replace('\\', "/") == end) {
+                found.push((folder, cell.command.as_str()));
+            }
+        }
+    }
+    found
 }
 
 /// What the paper has tables of and the records have not, where they have some of it.

@@ -110,7 +110,7 @@ fn page(inputs: &Inputs, groups: &[Group<'_>], sections: &[Section]) -> String {
                     }
                 }
                 footer {
-                    p.print { "Printed without the list of runs." }
+                    p.print { "Printed without the list of runs and without further protocols." }
                     p { "Built by ivoro " (env!("CARGO_PKG_VERSION")) ". Letters in figures are Noto Sans "
                         "(SIL Open Font License)." }
                 }

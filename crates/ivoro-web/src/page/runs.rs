@@ -1,8 +1,11 @@
 //! Every record: what was run, and what came of it. Cells of the tables link here.
 
-use ivoro::record::MethodRecord;
+use std::collections::BTreeSet;
+
+use ivoro::record::{MethodRecord, RunRecord};
 use ivoro::tune::Choice;
 use maud::{Markup, html};
+use serde_json::Value;
 
 use super::{counted, name};
 use crate::group::{OUTDATED, anchor};
@@ -29,7 +32,9 @@ fn record(run: usize, inputs: &Inputs) -> Markup {
             @if let Some(network) = &record.network { "network " (name(network)) ", " }
             "features " code { (name(&record.features)) } ", protocol " code { (name(&record.protocol)) }
             ", class order " code { (name(&record.order)) } ", " (name(&record.split))
-            ", " (record.classes.len()) " classes, ivoro " (name(&record.program)) "."
+            ", " (record.classes.len()) " classes"
+            @for (what, value) in told(record) { ", " (what) " " (name(&value)) }
+            ", ivoro " (name(&record.program)) "."
         }
         div.wide tabindex="0" { table {
             caption { "Accuracy after each phase, %. Bytes for each class after the last; seconds for all phases." }
@@ -46,9 +51,22 @@ fn record(run: usize, inputs: &Inputs) -> Markup {
     } }
 }
 
+/// Device and seed of the training, where the record has them.
+fn told(record: &RunRecord) -> Vec<(&'static str, String)> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let of = |what, pick: fn(&MethodRecord) -> Option<&Value>| {
+        let all: BTreeSet<String> = record.methods.iter().filter_map(pick).map(text).collect();
+        let all: Vec<String> = all.into_iter().collect();
+        (!all.is_empty()).then(|| (what, all.join(" and ")))
+    };
+    let device = of("device", |method| method.settings.get("device"));
+    let seed = of("training seed", |method| method.settings.get("recipe")?.get("seed"));
+    device.into_iter().chain(seed).collect()
+}
+
 fn line((run, at): (usize, usize), method: &MethodRecord, most: usize, outdated: bool) -> Markup {
     let number = |value: f64, digits: usize| {
-        if value.is_finite() { format!("{value:.digits$}") } else { "–".to_owned() }
+        if value.abs() < 1e6 { format!("{value:.digits$}") } else { "–".to_owned() }
     };
     let last = method.phases.last();
     let calibration = last.and_then(|phase| phase.calibration_error);

@@ -10,6 +10,8 @@ const HEIGHT: f64 = 230.0;
 const LINE: f64 = 18.0;
 /// Half the size of a point, with a little air.
 const POINT: f64 = 5.0;
+/// Room around a name.
+const AIR: f64 = 1.0;
 /// Up to here a name stands beside its point and needs no line to it.
 const BESIDE: f64 = 12.0;
 /// How far off names are put where there is no room beside the point.
@@ -57,6 +59,11 @@ impl Place {
         // not `clamp`, which panics where a place is no number
         let found = (x.max(self.left).min(self.right), y.max(self.top).min(self.bottom));
         (found != (x, y)).then_some(found)
+    }
+
+    /// How far a point is from it.
+    fn distance(&self, at: (f64, f64)) -> f64 {
+        self.nearest(at).map_or(0.0, |edge| apart(edge, at))
     }
 
     fn meets(&self, other: &Self) -> bool {
@@ -117,6 +124,7 @@ impl Chart<'_> {
 /// Names that are put where they meet neither each other nor a point.
 #[derive(Debug)]
 pub(crate) struct Names {
+    points: Vec<(f64, f64)>,
     taken: Vec<Place>,
     inside: Place,
 }
@@ -126,14 +134,14 @@ impl Names {
     pub(crate) fn new(corners: ((f64, f64), (f64, f64)), points: &[(f64, f64)]) -> Self {
         let ((left, top), (right, bottom)) = corners;
         let taken: Vec<Place> = points.iter().map(|&at| Place::around(at, POINT)).collect();
-        Self { taken, inside: Place { left, top, right, bottom } }
+        Self { points: points.to_vec(), taken, inside: Place { left, top, right, bottom } }
     }
 
     /// Writes a name beside its point, or further off with a line to it; not at all where there is
     /// no room.
     pub(crate) fn put(&mut self, canvas: &mut Canvas, name: &str, at: (f64, f64)) {
         let name = fitted(name, SIZE - 1.0, 150.0);
-        if let Some((place, anchor, from)) = free(&name, at, &self.taken, self.inside) {
+        if let Some((place, anchor, from)) = self.free(&name, at) {
             canvas.plate(from, anchor, &name, SIZE - 1.0);
             if let Some(end) = place.nearest(at).filter(|end| apart(*end, at) > BESIDE) {
                 let begin = towards(at, end, POINT);
@@ -145,6 +153,38 @@ impl Names {
             }
             self.taken.push(place);
         }
+    }
+
+    /// The first place around a point where its name meets nothing, nor the line to it, and where
+    /// a name without a line stands nearest to its own point.
+    fn free(&self, name: &str, at: (f64, f64)) -> Option<(Place, Anchor, (f64, f64))> {
+        let (long, high) = (text::width(name, SIZE - 1.0), SIZE - 1.0);
+        candidates(at).find_map(|(anchor, x, y)| {
+            let left = match anchor {
+                Anchor::Start => x,
+                Anchor::Middle => x - long / 2.0,
+                Anchor::End => x - long,
+            };
+            let place = Place {
+                left: left - AIR,
+                top: y - high * 0.85 - AIR,
+                right: left + long + AIR,
+                bottom: y + high * 0.25 + AIR,
+            };
+            let fits = place.left >= self.inside.left
+                && place.right <= self.inside.right
+                && place.top >= self.inside.top
+                && place.bottom <= self.inside.bottom;
+            let meets = self.taken.iter().any(|other| other.meets(&place));
+            let own = place.distance(at);
+            let told = own > BESIDE
+                || self
+                    .points
+                    .iter()
+                    .all(|&other| apart(other, at) < POINT || place.distance(other) > own + POINT);
+            let good = fits && !meets && told && is_clear(at, &place, &self.taken);
+            good.then_some((place, anchor, (x, y)))
+        })
     }
 }
 
@@ -223,14 +263,8 @@ fn is_clear(at: (f64, f64), place: &Place, taken: &[Place]) -> bool {
     !along.any(|point| others.clone().any(|other| other.meets(&Place::around(point, 0.5))))
 }
 
-/// The first place around a point where its name meets nothing.
-fn free(
-    name: &str,
-    (x, y): (f64, f64),
-    taken: &[Place],
-    inside: Place,
-) -> Option<(Place, Anchor, (f64, f64))> {
-    let (long, high) = (text::width(name, SIZE - 1.0), SIZE - 1.0);
+/// Places of a name around its point, nearest first: beside it, and further and further off.
+fn candidates((x, y): (f64, f64)) -> impl Iterator<Item = (Anchor, f64, f64)> {
     let near = [
         (Anchor::Start, x + 7.0, y + 4.0),
         (Anchor::End, x - 7.0, y + 4.0),
@@ -241,40 +275,18 @@ fn free(
         (Anchor::Start, x + 5.0, y + 14.0),
         (Anchor::End, x - 5.0, y + 14.0),
     ];
-    // further and further off, all around, at first where the line to the point meets nothing
-    let far = [false, true].into_iter().flat_map(|across| {
-        RINGS.into_iter().flat_map(move |ring| {
-            (0..16).map(move |turn| {
-                let angle = std::f64::consts::TAU * f64::from(turn) / 16.0;
-                let anchor = match angle.cos() {
-                    cos if cos > 0.3 => Anchor::Start,
-                    cos if cos < -0.3 => Anchor::End,
-                    _ => Anchor::Middle,
-                };
-                (across, anchor, x + ring * angle.cos(), y + ring * angle.sin() + 4.0)
-            })
+    let far = RINGS.into_iter().flat_map(move |ring| {
+        (0..16).map(move |turn| {
+            let angle = std::f64::consts::TAU * f64::from(turn) / 16.0;
+            let anchor = match angle.cos() {
+                cos if cos > 0.3 => Anchor::Start,
+                cos if cos < -0.3 => Anchor::End,
+                _ => Anchor::Middle,
+            };
+            (anchor, x + ring * angle.cos(), y + ring * angle.sin() + 4.0)
         })
     });
-    let near = near.into_iter().map(|(anchor, x, y)| (true, anchor, x, y));
-    near.chain(far).find_map(|(across, anchor, at_x, at_y)| {
-        let left = match anchor {
-            Anchor::Start => at_x,
-            Anchor::Middle => at_x - long / 2.0,
-            Anchor::End => at_x - long,
-        };
-        let place =
-            Place { left, top: at_y - high * 0.8, right: left + long, bottom: at_y + high * 0.25 };
-        let fits = place.left >= inside.left
-            && place.right <= inside.right
-            && place.top >= inside.top
-            && place.bottom <= inside.bottom;
-        let clear = across || is_clear((x, y), &place, taken);
-        (fits && clear && !taken.iter().any(|other| other.meets(&place))).then_some((
-            place,
-            anchor,
-            (at_x, at_y),
-        ))
-    })
+    near.into_iter().chain(far)
 }
 
 #[cfg(test)]
@@ -283,13 +295,22 @@ mod tests {
 
     #[test]
     fn a_name_without_room_is_left_out() {
-        let inside = Place { left: 0.0, top: 0.0, right: 400.0, bottom: 200.0 };
-        assert!(free("name", (50.0, 50.0), &[], inside).is_some());
-        let all = [Place { left: 0.0, top: 0.0, right: 400.0, bottom: 200.0 }];
-        assert!(free("name", (50.0, 50.0), &all, inside).is_none());
-        let (place, anchor, _) = free("name", (395.0, 50.0), &[], inside).unwrap();
+        let names = Names::new(((0.0, 0.0), (400.0, 200.0)), &[]);
+        assert!(names.free("name", (50.0, 50.0)).is_some());
+        let (place, anchor, _) = names.free("name", (395.0, 50.0)).unwrap();
         assert_eq!(anchor, Anchor::End);
         assert!(place.right <= 400.0);
+        let full = Names { taken: vec![names.inside], ..names };
+        assert!(full.free("name", (50.0, 50.0)).is_none());
+    }
+
+    #[test]
+    fn a_name_without_a_line_stands_nearest_to_its_own_point() {
+        let points = [(100.0, 100.0), (112.0, 112.0), (88.0, 90.0)];
+        let names = Names::new(((0.0, 0.0), (400.0, 200.0)), &points);
+        let (place, ..) = names.free("between", points[0]).unwrap();
+        let own = place.distance(points[0]);
+        assert!(own > BESIDE || points[1..].iter().all(|&p| place.distance(p) > own + POINT));
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
     let Some(face) = face() else { return 0.6 * size * text.chars().count() as f64 };
     let unit = size / f64::from(face.units_per_em());
     let advance = |letter: char| {
+        if letter == LEFT_TO_RIGHT {
+            return 0.0;
+        }
         let glyph = face.glyph_index(letter).and_then(|glyph| face.glyph_hor_advance(glyph));
         glyph.map_or(size, |advance| f64::from(advance) * unit)
     };
@@ -31,13 +34,25 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
 pub(crate) fn is_covered(text: &str) -> bool {
     let has = |letter: char| face().is_some_and(|face| face.glyph_index(letter).is_some());
     // a figure is nearly all ASCII, which the font has
-    text.chars().all(|letter| letter.is_ascii() || has(letter))
+    text.chars().all(|letter| letter.is_ascii() || letter == LEFT_TO_RIGHT || has(letter))
+}
+
+/// An invisible letter that is written from left to right.
+const LEFT_TO_RIGHT: char = '\u{200e}';
+
+/// A name and what follows it: behind a name that is written from right to left numbers would turn
+/// with it.
+pub(crate) fn joined(name: &str, rest: &str) -> String {
+    let name = clean(name);
+    let turned = |c: char| matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}' | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}');
+    let mark = name.contains(turned).then_some(LEFT_TO_RIGHT);
+    name.chars().chain(mark).chain(rest.chars()).collect()
 }
 
 /// A name as it may stand in a label: without control characters, which XML forbids, and without
 /// marks that turn the direction of what follows.
 pub(crate) fn clean(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{061c}');
+    let turns = |c: char| matches!(c, '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{061c}');
     let forbidden = |c: char| matches!(c, '\u{fffe}' | '\u{ffff}' | '\u{feff}');
     let kept = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c });
     kept.filter(|&c| !c.is_control() && !turns(c) && !forbidden(c)).collect()

@@ -1,6 +1,6 @@
 use ivoro::picture::{Scene, ScenePhase, Site};
 use ivoro::record::{MethodRecord, RunRecord, Summary};
-use ivoro_web::{Inputs, build};
+use ivoro_web::{Inputs, Report, build};
 
 use crate::made::{drawn, method, record, report};
 
@@ -260,4 +260,24 @@ fn scenes_without_sense() {
     let report = build(&inputs);
     assert!(!report.html.contains("<script"));
     drawn(&report);
+}
+
+#[test]
+fn a_name_is_no_formula_in_a_spreadsheet() {
+    let name = "=HYPERLINK(\"http://evil\")\u{202e}";
+    let csv = report(&[record(name, &[2, 2], &["iVoro"])]).csv;
+    assert!(csv.contains("\n\"'=HYPERLINK(\"\"http://evil\"\")\","), "{csv}");
+}
+
+#[test]
+fn numbers_behind_a_name_written_from_right_to_left_do_not_turn() {
+    let turned = report(&[record("שלום مرحبا", &[4, 3, 3], &["iVoro", "iVoro-AI"])]);
+    let plain = report(&[record("digits", &[4, 3, 3], &["iVoro", "iVoro-AI"])]);
+    let titles = |report: &Report| -> Vec<bool> {
+        let all = report.figures.iter().map(|figure| figure.title());
+        all.filter(|title| title.contains(", 4")).map(|title| title.contains('\u{200e}')).collect()
+    };
+    assert!(titles(&turned).len() > 3 && titles(&turned).iter().all(|marked| *marked));
+    assert!(titles(&plain).len() > 3 && titles(&plain).iter().all(|marked| !marked));
+    drawn(&turned);
 }
