@@ -1,6 +1,6 @@
 use ivoro::picture::{Scene, ScenePhase, Site};
 use ivoro::record::{MethodRecord, RunRecord, Summary};
-use ivoro_web::{Inputs, Report, build};
+use ivoro_web::{Figure, Inputs, Report, build};
 
 use crate::made::{drawn, method, record, report};
 
@@ -274,7 +274,7 @@ fn numbers_behind_a_name_written_from_right_to_left_do_not_turn() {
     let turned = report(&[record("שלום مرحبا", &[4, 3, 3], &["iVoro", "iVoro-AI"])]);
     let plain = report(&[record("digits", &[4, 3, 3], &["iVoro", "iVoro-AI"])]);
     let titles = |report: &Report| -> Vec<bool> {
-        let all = report.figures.iter().map(|figure| figure.title());
+        let all = report.figures.iter().map(Figure::title);
         all.filter(|title| title.contains(", 4")).map(|title| title.contains('\u{200e}')).collect()
     };
     assert!(titles(&turned).len() > 3 && titles(&turned).iter().all(|marked| *marked));
