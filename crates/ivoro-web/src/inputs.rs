@@ -179,9 +179,7 @@ impl Inputs {
                     return Err(ReadError::Empty);
                 }
                 for value in values {
-                    let record: RunRecord = checked(value, record::VERSION)?;
-                    let content = record.with_revisions();
-                    self.records.push(Found { file: file.to_owned(), content });
+                    self.add_record(file, value)?;
                 }
             }
             FileKind::Scene => {
@@ -197,6 +195,22 @@ impl Inputs {
             }
             FileKind::End => {}
         }
+        Ok(())
+    }
+}
+
+impl Inputs {
+    /// Takes in a record. A method of it that can't be read is named and costs the others nothing.
+    fn add_record(&mut self, file: &str, mut value: Value) -> Result<(), ReadError> {
+        let methods = value.get_mut("methods").and_then(Value::as_array_mut).map(std::mem::take);
+        let mut record: RunRecord = checked(value, record::VERSION)?;
+        for (at, method) in methods.into_iter().flatten().enumerate() {
+            match deserialized(method, &format!("methods[{at}].")) {
+                Ok(method) => record.methods.push(method),
+                Err(error) => self.problems.push(Problem { file: file.to_owned(), error }),
+            }
+        }
+        self.records.push(Found { file: file.to_owned(), content: record.with_revisions() });
         Ok(())
     }
 }
@@ -255,8 +269,12 @@ fn checked<T: DeserializeOwned>(value: Value, supported: u32) -> Result<T, ReadE
         };
         return Err(ReadError::Version { found, supported });
     }
+    deserialized(value, "")
+}
+
+fn deserialized<T: DeserializeOwned>(value: Value, within: &str) -> Result<T, ReadError> {
     serde_path_to_error::deserialize(value).map_err(|error| ReadError::Field {
-        field: error.path().to_string(),
+        field: format!("{within}{}", error.path()),
         error: error.into_inner(),
     })
 }

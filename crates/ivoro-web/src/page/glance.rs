@@ -4,7 +4,7 @@ use ivoro::record::Kind;
 use maud::{Markup, html};
 
 use super::cells::{Line, Part, Shows, table};
-use super::{Album, missing_line, name};
+use super::{Album, missing_line, name, title};
 use crate::figures::phases;
 use crate::group::{Group, Row, best, by_data_set};
 
@@ -18,7 +18,7 @@ pub(super) fn section(album: &mut Album, groups: &[Group<'_>]) -> Markup {
             }
         }
         @for set in by_data_set(groups) {
-            h3 { (name(&set[0].title())) }
+            h3 { (title(set[0])) }
             (taken(album, set[0]))
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ivoro::record::{MethodRecord, PhaseOutcome};
 use maud::{Markup, html};
 
-use super::name;
+use super::{name, title};
 use crate::group::{Group, fault};
 use crate::inputs::{Found, Inputs};
 use crate::paper::{PaperProtocol, paper, same_name};
@@ -51,7 +51,7 @@ pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut)
             p { "Every file was read, every method has all its phases, and every number is one." }
         }
         @if !inputs.problems.is_empty() {
-            h3 { "Files that were not read" }
+            h3 { "Files, and methods in them, that were not read" }
             ul { @for problem in &inputs.problems {
                 li { code { (name(&problem.file)) } ": " (name(&problem.error.to_string())) }
             } }
@@ -66,8 +66,8 @@ pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut)
         }
         @if !holes.is_empty() {
             h3 { "Methods that some protocols lack" }
-            ul { @for (title, methods) in &holes {
-                li { (name(title)) ": " @for (at, method) in methods.iter().enumerate() {
+            ul { @for (group, methods) in &holes {
+                li { (title(group)) ": " @for (at, method) in methods.iter().enumerate() {
                     @if at > 0 { ", " } (name(method))
                 } }
             } }
@@ -112,13 +112,13 @@ fn unrun(groups: &[Group<'_>]) -> Vec<String> {
 }
 
 /// For each group the methods that another group of the same data set has.
-fn holes(groups: &[Group<'_>]) -> Vec<(String, Vec<String>)> {
-    let missing = |group: &Group<'_>| {
+fn holes<'g, 'a>(groups: &'g [Group<'a>]) -> Vec<(&'g Group<'a>, Vec<String>)> {
+    let missing = |group: &'g Group<'a>| {
         let others = groups.iter().filter(|other| other.data_set == group.data_set);
         let all: BTreeSet<&str> =
             others.flat_map(|other| other.rows.iter().map(|row| row.label.as_str())).collect();
         let lacks = all.into_iter().filter(|label| group.row(label).is_none());
-        (group.title(), lacks.map(str::to_owned).collect::<Vec<_>>())
+        (group, lacks.map(str::to_owned).collect::<Vec<_>>())
     };
     groups.iter().map(missing).filter(|(_, methods)| !methods.is_empty()).collect()
 }

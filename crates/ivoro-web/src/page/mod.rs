@@ -162,7 +162,7 @@ fn missing_line(what: &str, command: &str) -> Markup {
 
 /// Every group under its name; protocols that few look for wait behind a line that names them.
 fn each_group(groups: &[Group<'_>], mut body: impl FnMut(&Group<'_>) -> Markup) -> Markup {
-    let mut titled = |group: &Group<'_>| html! { h3 { (name(&group.title())) } (body(group)) };
+    let mut titled = |group: &Group<'_>| html! { h3 { (title(group)) } (body(group)) };
     html! {
         @for set in by_data_set(groups) {
             @let (first, further) = first_and_further(&set);
@@ -180,6 +180,11 @@ fn each_group(groups: &[Group<'_>], mut body: impl FnMut(&Group<'_>) -> Markup) 
             }
         }
     }
+}
+
+/// Data set and protocol, each with a direction of its own.
+fn title(group: &Group<'_>) -> Markup {
+    html! { (name(&group.data_set)) ", " (name(&group.protocol)) }
 }
 
 /// A name out of a record, kept from turning the direction of what surrounds it.

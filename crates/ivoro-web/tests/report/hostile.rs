@@ -281,3 +281,16 @@ fn numbers_behind_a_name_written_from_right_to_left_do_not_turn() {
     assert!(titles(&plain).len() > 3 && titles(&plain).iter().all(|marked| !marked));
     drawn(&turned);
 }
+
+#[test]
+fn a_method_that_can_not_be_read_costs_the_others_nothing() {
+    let record = record("CIFAR-100", &[2, 2], &["iVoro", "iVoro-N", "fecam"]);
+    let mut value = serde_json::to_value(record).unwrap();
+    value["methods"][1]["summary"] = "none".into();
+    let mut inputs = Inputs::default();
+    inputs.add("a/run.json", value.to_string().as_bytes());
+    let report = build(&inputs);
+    assert!(report.html.contains("methods[1].summary"), "what is wrong, and where");
+    assert!(report.csv.contains("fecam") && report.csv.contains(",iVoro,"), "{}", report.csv);
+    assert!(!report.csv.contains("iVoro-N"), "{}", report.csv);
+}
