@@ -155,9 +155,20 @@ impl Names {
         }
     }
 
-    /// The first place around a point where its name meets nothing, nor the line to it, and where
-    /// a name without a line stands nearest to its own point.
+    /// The first place around a point where its name meets nothing, nor the line to it; in a crowd
+    /// the line may cross points, but never a name.
     fn free(&self, name: &str, at: (f64, f64)) -> Option<(Place, Anchor, (f64, f64))> {
+        let names = &self.taken[self.points.len()..];
+        [&self.taken, names].into_iter().find_map(|uncrossed| self.first(name, at, uncrossed))
+    }
+
+    /// The first place of which that holds; a name without a line stands nearest to its own point.
+    fn first(
+        &self,
+        name: &str,
+        at: (f64, f64),
+        uncrossed: &[Place],
+    ) -> Option<(Place, Anchor, (f64, f64))> {
         let (long, high) = (text::width(name, SIZE - 1.0), SIZE - 1.0);
         candidates(at).find_map(|(anchor, x, y)| {
             let left = match anchor {
@@ -182,7 +193,7 @@ impl Names {
                     .points
                     .iter()
                     .all(|&other| apart(other, at) < POINT || place.distance(other) > own + POINT);
-            let good = fits && !meets && told && is_clear(at, &place, &self.taken);
+            let good = fits && !meets && told && is_clear(at, &place, uncrossed);
             good.then_some((place, anchor, (x, y)))
         })
     }
@@ -300,7 +311,8 @@ mod tests {
         let (place, anchor, _) = names.free("name", (395.0, 50.0)).unwrap();
         assert_eq!(anchor, Anchor::End);
         assert!(place.right <= 400.0);
-        let full = Names { taken: vec![names.inside], ..names };
+        let mut full = Names::new(((0.0, 0.0), (400.0, 200.0)), &[]);
+        full.taken.push(full.inside);
         assert!(full.free("name", (50.0, 50.0)).is_none());
     }
 
