@@ -15,6 +15,8 @@ pub(super) struct LeftOut {
     odd: Vec<(String, String)>,
     copies: Vec<(String, String)>,
     superseded: Vec<(String, String)>,
+    /// Cells of grids, each with its command.
+    unfinished: Vec<(String, String)>,
 }
 
 impl LeftOut {
@@ -26,19 +28,25 @@ impl LeftOut {
             );
             (entry.file.to_owned(), what)
         });
-        Self { odd: odd(inputs), copies: copies(inputs, groups), superseded: of_before.collect() }
+        Self {
+            odd: odd(inputs),
+            copies: copies(inputs, groups),
+            superseded: of_before.collect(),
+            unfinished: unfinished(inputs),
+        }
     }
 
     /// All of it for a terminal, a sentence each.
     pub(super) fn notes(&self) -> Vec<String> {
         let all = self.odd.iter().chain(&self.copies).chain(&self.superseded);
-        all.map(|(file, what)| format!("{file}: {what}")).collect()
+        let cells = self.unfinished.iter().map(|(cell, _)| format!("{cell}: not finished"));
+        all.map(|(file, what)| format!("{file}: {what}")).chain(cells).collect()
     }
 }
 
 pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut) -> Markup {
-    let (holes, unfinished) = (holes(groups), unfinished(inputs));
-    let (LeftOut { odd, copies, superseded }, unrun) = (left_out, unrun(groups));
+    let (holes, unrun) = (holes(groups), unrun(groups));
+    let LeftOut { odd, copies, superseded, unfinished } = left_out;
     let lists = [
         ("Records with gaps", odd),
         ("Counted once", copies),
@@ -58,7 +66,7 @@ pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut)
         }
         @if !unfinished.is_empty() {
             h3 { "Cells of a grid that are not finished" }
-            ul { @for (folder, command) in &unfinished { li { (name(folder)) ": " code { (name(command)) } } } }
+            ul { @for (folder, command) in unfinished { li { (name(folder)) ": " code { (name(command)) } } } }
         }
         @if !unrun.is_empty() {
             h3 { "Protocols of the paper that no record is of" }
@@ -82,7 +90,7 @@ pub(super) fn section(inputs: &Inputs, groups: &[Group<'_>], left_out: &LeftOut)
 }
 
 /// Cells that a job was to run and that did not come to their end, each with its command.
-fn unfinished(inputs: &Inputs) -> Vec<(String, &str)> {
+fn unfinished(inputs: &Inputs) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for Found { file, content } in &inputs.plans {
         let file = file.replace('\\', "/");
@@ -91,7 +99,7 @@ fn unfinished(inputs: &Inputs) -> Vec<(String, &str)> {
             let folder = format!("{root}{}", cell.folder);
             let end = format!("{folder}/cell.json");
             if !inputs.ends.iter().any(|known| known.replace('\\', "/") == end) {
-                found.push((folder, cell.command.as_str()));
+                found.push((folder, cell.command.clone()));
             }
         }
     }
