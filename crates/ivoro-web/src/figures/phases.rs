@@ -91,7 +91,7 @@ fn one(group: &Group<'_>, panel: &Panel<'_, '_>, drawn: Drawn) -> Shown {
         Series::new(format!("{}{kept}", row.marked()), known.iter().copied().zip(values).collect())
     };
     let mut series: Vec<Series> = panel.rows.iter().map(|row| line(row)).collect();
-    let reference = group.row("iVoro").filter(|_| panel.rows.iter().all(|r| r.label != "iVoro"));
+    let reference = group.row("iVoro").filter(|_| panel.rows.iter().all(|r| r.name != "iVoro"));
     series.extend(reference.map(|row| line(row).reference()));
     let values = panel.all.iter().copied().chain(reference).flat_map(|row| line(row).points);
     let values: Vec<f64> = values.map(|(_, value)| value).collect();
