@@ -216,7 +216,7 @@ pub(crate) const MOST_PROTOCOLS: usize = 4;
 pub(crate) fn first_and_further<'g, 'a>(
     set: &[&'g Group<'a>],
 ) -> (Vec<&'g Group<'a>>, Vec<&'g Group<'a>>) {
-    if set.len() <= MOST_PROTOCOLS {
+    if set.len() <= MOST_PROTOCOLS || !set.iter().any(|group| group.is_in_paper()) {
         return (set.to_vec(), Vec::new());
     }
     set.iter().partition(|group| group.is_in_paper())

@@ -162,10 +162,6 @@ impl Inputs {
     }
 
     fn try_add(&mut self, kind: FileKind, file: &str, bytes: &[u8]) -> Result<(), ReadError> {
-        if kind == FileKind::End {
-            self.ends.push(file.to_owned());
-            return Ok(());
-        }
         let unpacked = unpack(bytes)?;
         let value = parse(&unpacked)?;
         let found = |content| Found { file: file.to_owned(), content };
@@ -193,13 +189,11 @@ impl Inputs {
                 let content = checked(value, Plan::VERSION)?;
                 self.plans.push(Found { file: file.to_owned(), content });
             }
-            FileKind::End => {}
+            FileKind::End => self.ends.push(file.to_owned()),
         }
         Ok(())
     }
-}
 
-impl Inputs {
     /// Takes in a record. A method of it that can't be read is named and costs the others nothing.
     fn add_record(&mut self, file: &str, mut value: Value) -> Result<(), ReadError> {
         let methods = value.get_mut("methods").and_then(Value::as_array_mut).map(std::mem::take);

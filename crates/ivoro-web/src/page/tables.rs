@@ -52,9 +52,8 @@ fn parts<'g, 'a>(set: &[&'g Group<'a>]) -> Vec<(Option<String>, Vec<&'g Group<'a
     }
     let (first, further) = first_and_further(set);
     let mut parts = Vec::new();
-    for (title, groups) in
-        [("Protocols of the paper's tables", first), ("Further protocols", further)]
-    {
+    let title = if further.is_empty() { "Protocols" } else { "Protocols of the paper's tables" };
+    for (title, groups) in [(title, first), ("Further protocols", further)] {
         let count = groups.len().div_ceil(MOST_PROTOCOLS);
         let size = groups.len().div_ceil(count.max(1)).max(1);
         for (at, columns) in groups.chunks(size).enumerate() {

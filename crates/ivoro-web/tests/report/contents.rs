@@ -91,6 +91,10 @@ fn protocols_that_the_paper_does_not_have_are_folded_where_there_are_many() {
     let folded = &page[page.find(line).expect("a line that names them")..];
     assert!(folded.contains("CIFAR-100, 30+14x5") && !folded.contains("CIFAR-100, 40+20x3"));
     assert!(!phases(&report(&records[..4]).html).contains("Further protocols"));
+    // of a data set that the paper does not have nothing is folded
+    let own: Vec<_> = (2..9).map(|base| record("own", &sizes(base, 2, 3), &["iVoro"])).collect();
+    let page = report(&own).html;
+    assert!(!page.contains("Further protocols") && page.contains("Protocols, part 1 of 2"));
 }
 
 #[test]
