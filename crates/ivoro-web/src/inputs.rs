@@ -67,6 +67,12 @@ pub struct Found<T> {
     pub content: T,
 }
 
+impl<T: DeserializeOwned> Found<T> {
+    fn of(file: &str, value: Value, version: u32) -> Result<Self, ReadError> {
+        Ok(Self { file: file.to_owned(), content: checked(value, version)? })
+    }
+}
+
 /// The cells of a grid, as a job that runs them leaves it behind (`grid.json`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -164,7 +170,6 @@ impl Inputs {
     fn try_add(&mut self, kind: FileKind, file: &str, bytes: &[u8]) -> Result<(), ReadError> {
         let unpacked = unpack(bytes)?;
         let value = parse(&unpacked)?;
-        let found = |content| Found { file: file.to_owned(), content };
         match kind {
             FileKind::Record => {
                 let values = match value {
@@ -178,17 +183,9 @@ impl Inputs {
                     self.add_record(file, value)?;
                 }
             }
-            FileKind::Scene => {
-                let scene = checked(value, picture::VERSION)?;
-                self.scenes.push(Found { file: file.to_owned(), content: scene });
-            }
-            FileKind::Embedding => {
-                self.embeddings.push(found(checked(value, picture::VERSION)?));
-            }
-            FileKind::Plan => {
-                let content = checked(value, Plan::VERSION)?;
-                self.plans.push(Found { file: file.to_owned(), content });
-            }
+            FileKind::Scene => self.scenes.push(Found::of(file, value, picture::VERSION)?),
+            FileKind::Embedding => self.embeddings.push(Found::of(file, value, picture::VERSION)?),
+            FileKind::Plan => self.plans.push(Found::of(file, value, Plan::VERSION)?),
             FileKind::End => self.ends.push(file.to_owned()),
         }
         Ok(())

@@ -10,7 +10,7 @@ use crate::inputs::Found;
 use crate::plot::canvas::{Canvas, Pen};
 use crate::plot::palette;
 use crate::plot::scatter::legend;
-use crate::plot::text::number;
+use crate::plot::text::{joined, number};
 
 /// Phases that have a picture of their own.
 const MOST_PHASES: usize = 6;
@@ -31,14 +31,16 @@ fn picture(file: &str, embedding: &Embedding, phase: usize) -> Option<Shown> {
     let protocol = Protocol::new(embedding.phases.clone());
     let protocol = protocol.map_or(String::new(), |protocol| format!(", {protocol}"));
     let Embedding { data_set, method, .. } = embedding;
-    let title = format!("{data_set}{protocol}: t-SNE of {method}, phase {phase}");
+    let title = joined(data_set, &format!("{protocol}: t-SNE of {method}, phase {phase}"));
     let mut canvas = Canvas::default();
     let mut used = canvas.title(&title);
     used = canvas.note(used, &format!("axes without unit, n = {} samples", embedding.points.len()));
     let known = embedding.phases.len().min(phase + 1);
-    let colours = phase_colours(known);
+    let per_colour = embedding.phases.len().div_ceil(palette::AREA_COLOURS).max(1);
+    let names = colour_names(known, per_colour);
+    let names = names.iter().enumerate();
     let mut kinds: Vec<(usize, &str, &str)> =
-        colours.iter().map(|(name, colour)| (0, name.as_str(), *colour)).collect();
+        names.map(|(at, name)| (0, name.as_str(), palette::area(at))).collect();
     if known < embedding.phases.len() {
         kinds.push((0, "still to come", palette::REFERENCE));
     }
@@ -51,7 +53,6 @@ fn picture(file: &str, embedding: &Embedding, phase: usize) -> Option<Shown> {
     }
     let later: Vec<(f64, f64)> = bins.iter().skip(known).flatten().copied().collect();
     canvas.dots(later, 2.2, palette::REFERENCE, 0.55);
-    let per_colour = embedding.phases.len().div_ceil(palette::AREA_COLOURS).max(1);
     for (at, points) in bins.into_iter().take(known).enumerate() {
         canvas.dots(points, 2.6, palette::area(at / per_colour), 0.75);
     }
@@ -80,19 +81,29 @@ fn arrival(phases: &[usize], class: u32) -> usize {
     found.unwrap_or(phases.len())
 }
 
-fn phase_colours(known: usize) -> Vec<(String, &'static str)> {
-    if known > 6 {
-        return Vec::new();
-    }
-    (0..known).map(|phase| (format!("phase {phase}"), palette::area(phase))).collect()
+/// What each colour stands for: a phase, or several where there are more phases than colours.
+fn colour_names(known: usize, per_colour: usize) -> Vec<String> {
+    let firsts = (0..known).step_by(per_colour);
+    let name = |first: usize| match (first + per_colour).min(known) - 1 {
+        last if last == first => format!("phase {first}"),
+        last => format!("phases {first}–{last}"),
+    };
+    firsts.map(name).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::arrival;
+    use super::{arrival, colour_names};
 
     #[test]
     fn classes_arrive_in_their_phase() {
         assert_eq!([0, 3, 4, 6, 7, 99].map(|class| arrival(&[4, 3, 3], class)), [0, 0, 1, 1, 2, 3]);
+    }
+    #[test]
+    fn phases_that_share_a_colour_share_a_name() {
+        assert_eq!(colour_names(2, 1), ["phase 0", "phase 1"]);
+        assert_eq!(colour_names(3, 2), ["phases 0–1", "phase 2"]);
+        assert_eq!(colour_names(11, 2).len(), 6);
+        assert_eq!(colour_names(21, 3)[6], "phases 18–20");
     }
 }

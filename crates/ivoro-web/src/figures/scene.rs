@@ -10,7 +10,7 @@ use crate::figures::Shown;
 use crate::plot::canvas::{Anchor, Canvas, Figure, Pen, WIDTH};
 use crate::plot::palette;
 use crate::plot::scatter::{Names, legend, mark};
-use crate::plot::text::{SIZE, fitted, number};
+use crate::plot::text::{SIZE, fitted, joined, number};
 
 /// Classes whose names are written at their sites.
 const MOST_NAMES: usize = 40;
@@ -75,7 +75,7 @@ pub(crate) fn pictures(scene: &Scene) -> Vec<Shown> {
 }
 
 fn picture(scene: &Scene, at: usize, phase: &ScenePhase, shown: Rectangle) -> Option<Shown> {
-    let title = format!("{}: {}, phase {at}", scene.data_set, scene.method);
+    let title = joined(&scene.data_set, &format!(": {}, phase {at}", scene.method));
     let mut canvas = Canvas::default();
     let mut used = canvas.title(&title);
     let note = format!("both features of the network, n = {} samples", phase.samples.len());

@@ -1,8 +1,8 @@
-use ivoro::picture::{Scene, ScenePhase, Site};
+use ivoro::picture::{Embedding, Scene, ScenePhase, Site};
 use ivoro::record::{MethodRecord, RunRecord, Summary};
 use ivoro_web::{Figure, Inputs, Report, build};
 
-use crate::made::{drawn, method, record, report};
+use crate::made::{drawn, method, record, report, report_with};
 
 const SCRIPT: &str = "<script>alert(1)</script>";
 
@@ -271,14 +271,39 @@ fn a_name_is_no_formula_in_a_spreadsheet() {
 
 #[test]
 fn numbers_behind_a_name_written_from_right_to_left_do_not_turn() {
-    let turned = report(&[record("שלום مرحبا", &[4, 3, 3], &["iVoro", "iVoro-AI"])]);
-    let plain = report(&[record("digits", &[4, 3, 3], &["iVoro", "iVoro-AI"])]);
-    let titles = |report: &Report| -> Vec<bool> {
-        let all = report.figures.iter().map(Figure::title);
-        all.filter(|title| title.contains(", 4")).map(|title| title.contains('\u{200e}')).collect()
+    let made = |data_set: &str| {
+        let record = record(data_set, &[4, 3, 3], &["iVoro", "iVoro-AI"]);
+        let points = vec![(0.0, 0.0, 0), (1.0, 1.0, 4), (2.0, 0.0, 7)];
+        let site = |x: f32, class: u32| Site { at: [x, x * x], weight: 0.0, class, sister: 0 };
+        let phase = ScenePhase {
+            sites: vec![site(0.0, 0), site(1.0, 1)],
+            samples: points.clone(),
+            ..ScenePhase::default()
+        };
+        let (data_set, method) = (data_set.to_owned(), "iVoro".to_owned());
+        let embedding = Embedding {
+            version: 1,
+            data_set: data_set.clone(),
+            method: method.clone(),
+            phases: vec![4, 3, 3],
+            points,
+            ..Embedding::default()
+        };
+        let mut inputs = Inputs::default();
+        inputs.add("a.tsne.json", &serde_json::to_vec(&embedding).unwrap());
+        let scene =
+            Scene { version: 1, data_set, method, classes: Vec::new(), phases: vec![phase] };
+        inputs.add("a.scene.json", &serde_json::to_vec(&scene).unwrap());
+        report_with(inputs, &[record])
     };
-    assert!(titles(&turned).len() > 3 && titles(&turned).iter().all(|marked| *marked));
-    assert!(titles(&plain).len() > 3 && titles(&plain).iter().all(|marked| !marked));
+    let (turned, plain) = (made("שלום مرحبا"), made("digits"));
+    let marked = |report: &Report, name: &str| -> Vec<bool> {
+        let all = report.figures.iter().map(Figure::title);
+        all.filter(|t| t.starts_with(name)).map(|title| title.contains('\u{200e}')).collect()
+    };
+    let (first, second) = (marked(&turned, "שלום"), marked(&plain, "digits"));
+    assert!(first.len() > 7 && first.iter().all(|marked| *marked), "{first:?}");
+    assert!(second.len() == first.len() && second.iter().all(|marked| !marked), "{second:?}");
     drawn(&turned);
 }
 
