@@ -395,8 +395,27 @@ def vision():
         line("ivoro", own, peer, f"PyTorch   {256 / own:.1f} images/s")
 
 
+def baselines():
+    """A training step of each baseline, ResNet-18, as a plain PyTorch loop does it with images at hand."""
+    import torch
+    from baselines import METHODS, step_of
+
+    torch.set_num_threads(THREADS)
+    views, classes, repeats = 64, 60, 3
+    for method in METHODS:
+        print(f"{method}, a step of {views} views, {classes} classes, ResNet-18, 32 x 32, {THREADS} threads")
+        own, peer = float("inf"), float("inf")
+        step = step_of(method, "cpu", views, classes)
+        step()
+        for _ in range(3):
+            own = min(own, ours("baseline", method, views, repeats)["seconds"])
+            peer = min(peer, best(step, repeats))
+        line(f"PyTorch {torch.__version__}", peer, peer, f"PyTorch   {views / peer:.1f} images/s")
+        line("ivoro", own, peer, f"PyTorch   {views / own:.1f} images/s")
+
+
 if __name__ == "__main__":
     known = {"nearest": nearest, "index": index, "means": means, "probe": probe, "ablation": ablation,
-             "memory": memory, "onnx": onnx, "vision": vision}
+             "memory": memory, "onnx": onnx, "vision": vision, "baselines": baselines}
     for name in sys.argv[3:] or known:
         known[name]()

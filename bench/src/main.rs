@@ -2,6 +2,7 @@
 //!
 //! `bench/peers.py` calls this and the peers in turn and prints ratios.
 
+mod baselines;
 mod onnx;
 mod vision;
 
@@ -41,11 +42,12 @@ fn main() -> ExitCode {
         }
         ["train", images, repeats] => vision::train(number(images), number(repeats)),
         ["extract", images, repeats] => vision::extract(number(images), number(repeats)),
+        ["baseline", method, views, steps] => baselines::step(method, number(views), number(steps)),
         _ => {
             eprintln!("ivoro-bench nearest N D K | means N D K | probe FILE.npz | index FOLDER D");
             eprintln!("ivoro-bench model FILE.npz VARIANT RIDGE");
             eprintln!("ivoro-bench onnx FILE.onnx PIXELS BATCH own|rten|onnxruntime");
-            eprintln!("ivoro-bench train|extract IMAGES TIMES");
+            eprintln!("ivoro-bench train|extract IMAGES TIMES | baseline METHOD VIEWS STEPS");
             return ExitCode::from(2);
         }
     };

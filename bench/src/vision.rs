@@ -10,15 +10,18 @@ use ivoro_vision::network::{Architecture, Stem, Weights};
 use ivoro_vision::train::Recipe;
 use serde_json::{Value, json};
 
-const SHAPE: Shape = Shape { height: 32, width: 32, channels: 3 };
+pub(crate) const SHAPE: Shape = Shape { height: 32, width: 32, channels: 3 };
 const OUTPUTS: usize = 200;
 
-fn weights() -> Weights {
-    let normalisation = Normalisation { mean: vec![0.5; 3], deviation: vec![0.25; 3] };
-    Weights::random(Architecture::resnet18(Stem::Small, 3, OUTPUTS), normalisation, 1)
+pub(crate) fn normalisation() -> Normalisation {
+    Normalisation { mean: vec![0.5; 3], deviation: vec![0.25; 3] }
 }
 
-fn pixels(images: usize) -> Vec<u8> {
+fn weights() -> Weights {
+    Weights::random(Architecture::resnet18(Stem::Small, 3, OUTPUTS), normalisation(), 1)
+}
+
+pub(crate) fn pixels(images: usize) -> Vec<u8> {
     (0..images * SHAPE.len()).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 

@@ -7,8 +7,18 @@ use crate::command::{cargo, run};
 use crate::python::{self, Profile};
 
 /// What can be measured.
-pub(crate) const NAMES: [&str; 9] =
-    ["nearest", "index", "means", "probe", "ablation", "memory", "onnx", "vision", "python"];
+pub(crate) const NAMES: [&str; 10] = [
+    "nearest",
+    "index",
+    "means",
+    "probe",
+    "ablation",
+    "memory",
+    "onnx",
+    "vision",
+    "baselines",
+    "python",
+];
 
 /// The peers, from `PyPI`; `PyTorch` only where it is asked for, since it is large.
 const PEERS: [&str; 7] =
@@ -27,7 +37,7 @@ pub(crate) fn bench(names: &[&str]) -> ExitCode {
             names.iter().partition(|name| **name == "python");
         if !others.is_empty() {
             let target = python::target();
-            let torch = others.contains(&"probe") || others.contains(&"vision");
+            let torch = others.iter().any(|name| ["probe", "vision", "baselines"].contains(name));
             let mut command = Command::new(environment(&target.join("bench-peers"), torch)?);
             let programs = ["ivoro-bench", "ivoro"].map(|name| target.join("release").join(name));
             run(command.arg("bench/peers.py").args(programs).args(&others))?;

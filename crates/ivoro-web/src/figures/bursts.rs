@@ -85,11 +85,15 @@ pub(crate) fn side_by_side(group: &Group<'_>) -> Option<Shown> {
         ),
         dots,
         kinds,
-        line: None,
+        lines: Vec::new(),
+    };
+    let told = match chosen.iter().any(|one| one.paper.is_some()) {
+        true => " Paper: the number in its table.",
+        false => "",
     };
     let caption = format!(
         "A burst is {size} different test images of one class that are known to belong together. \
-         It is an easier task and is never counted as single-image accuracy."
+         It is an easier task and is never counted as single-image accuracy.{told}"
     );
     Some(Shown::new(figure.draw(), caption))
 }

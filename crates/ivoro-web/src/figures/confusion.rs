@@ -99,7 +99,10 @@ fn legend(canvas: &mut Canvas, top: f64) -> f64 {
     let shades = [(0.01, "1 %"), (0.1, "10 %"), (0.5, "50 %"), (1.0, "100 % of the row")];
     let mut at = 140.0;
     for (share, name) in shades {
-        canvas.rectangle((at, top + 4.0), (11.0, 11.0), palette::line(0), opacity(share));
+        for (half, colour) in [palette::line(0), palette::line(1)].into_iter().enumerate() {
+            let corner = (at + 6.0 * half as f64, top + 4.0);
+            canvas.rectangle(corner, (6.0, 11.0), colour, opacity(share));
+        }
         canvas.text((at + 15.0, top + 14.0), Anchor::Start, name);
         at += 15.0 + width(name, SIZE) + 12.0;
     }
@@ -113,8 +116,7 @@ fn opacity(share: f64) -> f64 {
 
 fn draw_cells(canvas: &mut Canvas, shares: &Shares, left: f64, top: f64, side: f64) {
     for (at, &share) in shares.share.iter().enumerate() {
-        // a share that can't be seen is not drawn
-        if share < 0.004 {
+        if share <= 0.0 {
             continue;
         }
         let (row, column) = (at / shares.cells, at % shares.cells);

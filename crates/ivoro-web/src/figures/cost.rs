@@ -1,8 +1,11 @@
 //! What accuracy costs: bytes kept for a class, seconds for a phase.
 
-use ivoro::record::Kind;
+use std::collections::BTreeMap;
 
-use crate::figures::Shown;
+use ivoro::record::Kind;
+use serde_json::Value;
+
+use crate::figures::{Shown, outdated};
 use crate::group::{Group, Row};
 use crate::plot::frame::Axis;
 use crate::plot::palette;
@@ -16,35 +19,39 @@ pub(crate) fn memory(group: &Group<'_>) -> Option<Shown> {
     let title = format!("{}: bytes kept against accuracy", group.title());
     let scale = Scale::logarithmic(points.iter().map(|(_, x, _)| *x), bytes);
     let x = Axis::new("kept for each class after the last phase", scale);
-    chart(group, "bytes", &title, x, &points).map(|figure| {
-        figure.with(
-            "Named, as far as there is room: the best, methods that are not ours, and some that none \
-             beats in both.",
-        )
-    })
+    chart(group, "bytes", &title, x, &points)
 }
 
-/// Seconds for a phase, learning and judging, against average accuracy.
-pub(crate) fn time(group: &Group<'_>) -> Option<Shown> {
+/// Seconds for a phase, learning and judging, against average accuracy; what was trained on a GPU
+/// has a figure of its own.
+pub(crate) fn time(group: &Group<'_>) -> Vec<Shown> {
     let cost = |row: &Row<'_>| {
         row.spread(|entry| entry.method.summary.seconds / entry.method.phases.len().max(1) as f64)
     };
-    let points = points(group, |row| Some(cost(row)?.mean));
-    let title = format!("{}: seconds against accuracy", group.title());
-    let scale = Scale::logarithmic(points.iter().map(|(_, x, _)| *x), seconds);
-    let x = Axis::new("for one phase, mean: choosing settings, learning and judging", scale);
-    chart(group, "seconds", &title, x, &points).map(|figure| {
-        figure.with(
-            "A choice of settings that several variants share is in the time of the first of them. \
-             Times of one machine can be compared with each other alone.",
-        )
-    })
+    let mut devices: BTreeMap<String, Vec<Point<'_, '_>>> = BTreeMap::new();
+    for point in points(group, |row| Some(cost(row)?.mean)) {
+        devices.entry(device(point.0)).or_default().push(point);
+    }
+    let several = devices.len() > 1;
+    let of_device = |(device, points): (String, Vec<Point<'_, '_>>)| {
+        let on = if several { format!(" on {device}") } else { String::new() };
+        let title = format!("{}: seconds against accuracy{on}", group.title());
+        let scale = Scale::logarithmic(points.iter().map(|(_, x, _)| *x), seconds);
+        let x = Axis::new("for one phase, mean: choosing settings, learning and judging", scale);
+        let mut shown = chart(group, &format!("seconds{on}"), &title, x, &points)?;
+        shown.caption.push_str(
+            " A choice of settings that several variants share is in the time of the first of them. \
+             Runs on machines of one kind need not be of one machine, nor have it for themselves.",
+        );
+        Some(shown)
+    };
+    devices.into_iter().filter_map(of_device).collect()
 }
 
-impl Shown {
-    fn with(self, caption: &str) -> Self {
-        Self { caption: caption.to_owned(), ..self }
-    }
+/// What a method was computed on. Heads on features are computed on a processor and do not say so.
+fn device(row: &Row<'_>) -> String {
+    let told = row.first().method.settings.get("device").and_then(Value::as_str);
+    told.filter(|device| *device != "cpu").unwrap_or("a processor").to_owned()
 }
 
 /// Variants that are named besides the best.
@@ -95,6 +102,7 @@ fn chart(
         order.iter().partition(|&&at| points[at].0.kind != Kind::Variant);
     let own = own.into_iter().filter(|&at| !beaten[at]).take(OWN);
     let named: Vec<usize> = best.into_iter().chain(others).chain(own).collect();
+    let marked: Vec<&Row<'_>> = named.iter().map(|&at| points[at].0).collect();
     order.retain(|at| !named.contains(at));
     let dot = |at: usize, named: bool| {
         let (row, cost, accuracy) = points[at];
@@ -117,7 +125,9 @@ fn chart(
             ("other methods".to_owned(), palette::line(2)),
             ("keeps samples".to_owned(), palette::line(3)),
         ],
-        line: None,
+        lines: Vec::new(),
     };
-    Some(Shown::new(figure.draw(), ""))
+    let caption = "Named, as far as there is room: the best, methods that are not ours, and some that \
+                   none beats in both.";
+    Some(Shown::new(figure.draw(), format!("{caption}{}", outdated(&marked))))
 }

@@ -47,6 +47,12 @@ pub(crate) fn featured<'g, 'a>(group: &'g Group<'a>) -> Vec<&'g Row<'a>> {
     wanted.into_iter().flatten().filter(|row| seen.insert(row.label.clone())).collect()
 }
 
+/// For a caption: what the mark behind some of these names means, where one has it.
+pub(crate) fn outdated(rows: &[&Row<'_>]) -> &'static str {
+    let any = rows.iter().any(|row| row.is_outdated());
+    if any { " †: of an earlier revision of that method." } else { "" }
+}
+
 /// So many of a list, evenly chosen, the first and the last among them.
 pub(crate) fn evenly(count: usize, most: usize) -> Vec<usize> {
     if count <= most {

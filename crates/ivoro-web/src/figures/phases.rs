@@ -4,7 +4,7 @@ use ivoro::head::Views;
 use ivoro::metrics::forgetting_pass;
 use ivoro::record::Kind;
 
-use crate::figures::Shown;
+use crate::figures::{Shown, outdated};
 use crate::group::{Entry, Group, Row};
 use crate::plot::frame::Axis;
 use crate::plot::lines::{Chart, MOST_LINES, Series};
@@ -47,8 +47,8 @@ impl Drawn {
 struct Panel<'g, 'a> {
     title: String,
     rows: Vec<&'g Row<'a>>,
-    /// Whose values its scale holds: those of all parts of what is too much for one panel.
-    all: Vec<&'g Row<'a>>,
+    /// Into how many panels rows of that kind are divided.
+    parts: usize,
 }
 
 /// Accuracy of all methods, panel by panel.
@@ -58,7 +58,7 @@ pub(crate) fn accuracy(group: &Group<'_>) -> Vec<Shown> {
 
 /// Accuracy of these methods in one panel.
 pub(crate) fn overview<'g, 'a>(group: &'g Group<'a>, rows: Vec<&'g Row<'a>>) -> Option<Shown> {
-    let panel = Panel { title: "a few methods".to_owned(), all: rows.clone(), rows };
+    let panel = Panel { title: "a few methods".to_owned(), rows, parts: 1 };
     (group.phases.len() > 1).then(|| one(group, &panel, Drawn::Accuracy))
 }
 
@@ -93,13 +93,15 @@ fn one(group: &Group<'_>, panel: &Panel<'_, '_>, drawn: Drawn) -> Shown {
     let mut series: Vec<Series> = panel.rows.iter().map(|row| line(row)).collect();
     let reference = group.row("iVoro").filter(|_| panel.rows.iter().all(|r| r.name != "iVoro"));
     series.extend(reference.map(|row| line(row).reference()));
-    let values = panel.all.iter().copied().chain(reference).flat_map(|row| line(row).points);
-    let values: Vec<f64> = values.map(|(_, value)| value).collect();
+    let points = series.iter().flat_map(|line| &line.points);
+    let values: Vec<f64> = points.map(|(_, value)| *value).collect();
     let tested = group.tested();
     let title = format!("{}: {} of {}", group.title(), drawn.word(), panel.title);
     let unit = match drawn {
         Drawn::Accuracy => format!("accuracy, % (n = {tested} test images at the end)"),
-        Drawn::Forgetting => format!("average forgetting, points (n = {tested} test images)"),
+        Drawn::Forgetting => {
+            format!("average forgetting, points (n = {tested} test images at the end)")
+        }
     };
     let figure = Chart {
         name: &format!("{}-{}", drawn.word(), title),
@@ -122,7 +124,9 @@ fn one(group: &Group<'_>, panel: &Panel<'_, '_>, drawn: Drawn) -> Shown {
     };
     let kept = panel.rows.iter().any(|row| !row.exemplar_free);
     let kept = if kept { " An asterisk: keeps samples of earlier phases." } else { "" };
-    Shown::new(figure.draw(), format!("{what}{over}{kept}"))
+    let scale = if panel.parts > 1 { " Each part has a scale of its own." } else { "" };
+    let outdated = outdated(&panel.rows);
+    Shown::new(figure.draw(), format!("{what}{over}{kept}{outdated}{scale}"))
 }
 
 /// An axis from the first to the last phase, with a tick at each.
@@ -166,14 +170,14 @@ fn chunked<'g, 'a>(
 ) -> Vec<Panel<'g, 'a>> {
     let all: Vec<&Row<'a>> = firsts.iter().chain(rows).copied().collect();
     if all.len() < MOST_LINES {
-        return vec![Panel { title: title.to_owned(), rows: all.clone(), all }];
+        return vec![Panel { title: title.to_owned(), rows: all, parts: 1 }];
     }
     let parts = rows.len().div_ceil(MOST_LINES - 1 - firsts.len());
     let size = rows.len().div_ceil(parts).max(1);
     let panel = |(at, part): (usize, &[&'g Row<'a>])| Panel {
         title: format!("{title}, part {} of {parts}", at + 1),
         rows: firsts.iter().chain(part).copied().collect(),
-        all: all.clone(),
+        parts,
     };
     rows.chunks(size).enumerate().map(panel).collect()
 }

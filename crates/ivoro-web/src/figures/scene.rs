@@ -18,6 +18,10 @@ const MOST_NAMES: usize = 40;
 const MOST_TOLD: usize = 10;
 /// Room for a name in a cell.
 const MOST_ROOM: f64 = 90.0;
+/// Sites that can be told apart wherever they lie.
+const MOST_APART: usize = 16;
+/// A part of a picture as small as this that holds most sites has a picture of its own.
+const CROWDED: f64 = 0.25;
 /// Air around a picture.
 const EDGE: f64 = 4.0;
 
@@ -71,11 +75,44 @@ pub(crate) fn pictures(scene: &Scene) -> Vec<Shown> {
     let all = sites.chain(samples).map(|at| at.map(f64::from));
     let Some(shown) = Rectangle::around(all, 0.03) else { return Vec::new() };
     let phases = scene.phases.iter().enumerate();
-    phases.filter_map(|(at, phase)| picture(scene, at, phase, shown)).collect()
+    let both = |(at, phase)| {
+        let middle = crowded(phase, shown).map(|middle| (middle, ", the middle"));
+        [(shown, "")].into_iter().chain(middle).map(move |(shown, part)| (at, phase, shown, part))
+    };
+    let all = phases.flat_map(both);
+    all.filter_map(|(at, phase, shown, part)| picture(scene, (at, phase), shown, part)).collect()
 }
 
-fn picture(scene: &Scene, at: usize, phase: &ScenePhase, shown: Rectangle) -> Option<Shown> {
-    let title = joined(&scene.data_set, &format!(": {}, phase {at}", scene.method));
+/// Share of the sites, on either axis, that is left out of a picture of the middle.
+const OUTER: f64 = 0.15;
+
+/// Where most sites are, if that is a small part of the picture.
+fn crowded(phase: &ScenePhase, shown: Rectangle) -> Option<Rectangle> {
+    if phase.sites.len() < MOST_APART {
+        return None;
+    }
+    let between = |axis: usize| {
+        let mut all: Vec<f32> = phase.sites.iter().map(|site| site.at[axis]).collect();
+        all.retain(|value| value.is_finite());
+        all.sort_by(f32::total_cmp);
+        let outer = (OUTER * all.len() as f64) as usize;
+        let (low, high) = (all.get(outer)?, all.get(all.len().checked_sub(outer + 1)?)?);
+        Some((f64::from(*low), f64::from(*high)))
+    };
+    let ((left, right), (bottom, top)) = (between(0)?, between(1)?);
+    let middle = Rectangle::around([[left, bottom], [right, top]], 0.08)?;
+    let area = |r: &Rectangle| (r.high[0] - r.low[0]) * (r.high[1] - r.low[1]);
+    (area(&middle) < CROWDED * area(&shown)).then_some(middle)
+}
+
+/// A phase in a part of the plane.
+fn picture(
+    scene: &Scene,
+    (at, phase): (usize, &ScenePhase),
+    shown: Rectangle,
+    part: &str,
+) -> Option<Shown> {
+    let title = joined(&scene.data_set, &format!(": {}, phase {at}{part}", scene.method));
     let mut canvas = Canvas::default();
     let mut used = canvas.title(&title);
     let note = format!("both features of the network, n = {} samples", phase.samples.len());
@@ -86,6 +123,10 @@ fn picture(scene: &Scene, at: usize, phase: &ScenePhase, shown: Rectangle) -> Op
     }
     let view = View::new(shown, used + 2.0);
     let (figure, without) = draw(canvas, scene, phase, view, &format!("scene-{title}"), &title)?;
+    if !part.is_empty() {
+        let caption = "The same phase where most of its sites are.";
+        return Some(Shown::new(figure, caption));
+    }
     let accuracy =
         phase.accuracy.map_or(String::new(), |a| format!(" Accuracy {} %", number(a, 1)));
     let parts: Vec<String> = phase
@@ -193,6 +234,8 @@ fn draw_sites(
     cells: &[Vec<(f64, f64)>],
     view: View,
 ) {
+    let seen = sites.iter().zip(cells).filter(|(site, _)| view.holds(site.at.map(f64::from)));
+    let (sites, cells): (Vec<&Site>, Vec<&Vec<(f64, f64)>>) = seen.unzip();
     let places: Vec<(f64, f64)> =
         sites.iter().map(|site| view.at(site.at.map(f64::from))).collect();
     for (site, &at) in sites.iter().zip(&places) {

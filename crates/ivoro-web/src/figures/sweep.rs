@@ -14,6 +14,7 @@ use crate::plot::lines::{self, MOST_LINES, Series};
 use crate::plot::palette;
 use crate::plot::scale::Scale;
 use crate::plot::scatter::{self, Dot};
+use crate::plot::text::joined;
 
 /// Boxes of the accuracies of all phases, for each λ and without N.
 pub(crate) fn lambda(group: &Group<'_>) -> Option<Shown> {
@@ -60,9 +61,12 @@ pub(crate) fn lambda(group: &Group<'_>) -> Option<Shown> {
         ramp: None,
     };
     let caption = "Accuracy after each phase: median, quartiles, 5 and 95 %. Phases differ in \
-                   difficulty, so a box is wide because of them; compare the medians. A box of \
-                   more phases has them of several networks.";
-    Some(Shown::new(figure.draw(), caption))
+                   difficulty, so a box is wide because of them; compare the medians.";
+    let several = match counts.len() {
+        1 => "",
+        _ => " A box of more phases has them of several networks.",
+    };
+    Some(Shown::new(figure.draw(), format!("{caption}{several}")))
 }
 
 /// Last accuracy against the number of base classes, where phases are of one size.
@@ -105,7 +109,7 @@ pub(crate) fn base_size(groups: &[&Group<'_>]) -> Option<Shown> {
     let values: Vec<f64> = series.iter().flat_map(|s| s.points.iter().map(|(_, y)| *y)).collect();
     let ticks = bases.iter().map(|&size| (size as f64, size.to_string())).collect();
     let (low, high) = (bases[0] as f64, bases[bases.len() - 1] as f64);
-    let title = format!("{}: last accuracy by number of base classes", largest.data_set);
+    let title = joined(&largest.data_set, ": last accuracy by number of base classes");
     let figure = lines::Chart {
         name: &format!("base-size-{}", largest.data_set),
         title: &title,
@@ -172,7 +176,9 @@ pub(crate) fn layers(group: &Group<'_>) -> Option<Shown> {
             ("last layer".to_owned(), palette::line(0)),
             ("both (L)".to_owned(), palette::line(2)),
         ],
-        line: None,
+        lines: Vec::new(),
     };
-    Some(Shown::new(figure.draw(), "The same letters with the features of one layer or of both."))
+    let caption = "The same letters with the features of one layer or of both; a mark is missing \
+                   where no run has that variant.";
+    Some(Shown::new(figure.draw(), caption))
 }

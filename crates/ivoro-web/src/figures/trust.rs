@@ -13,6 +13,9 @@ use crate::plot::text::number;
 /// Answers in a bin whose share of right ones is more than chance.
 const FEWEST: usize = 10;
 
+/// Phases whose rejection is drawn.
+const MOST_PHASES: usize = 6;
+
 /// Percent of a share, from 0 to 100.
 fn percent() -> Scale {
     let ticks = [0, 20, 40, 60, 80, 100].map(|at| (f64::from(at), at.to_string()));
@@ -60,8 +63,12 @@ pub(crate) fn reliability(group: &Group<'_>) -> Option<Shown> {
     )?;
     let caption = "Below the dashed line answers are \
                    surer than they should be. Temperatures come from held-out samples of the first \
-                   phase; methods without one are not shown. Of several runs, the first.";
-    Some(Shown::new(figure, format!("{caption} Bins of fewer than {FEWEST} answers are left out.")))
+                   phase; methods without one are not shown.";
+    let first = first_of(&featured(group));
+    Some(Shown::new(
+        figure,
+        format!("{caption} Bins of fewer than {FEWEST} answers are left out.{first}"),
+    ))
 }
 
 /// The share of wrong answers where the least sure are left out.
@@ -71,8 +78,8 @@ pub(crate) fn risk_coverage(group: &Group<'_>) -> Option<Shown> {
     let axes = ["answers given, the surest first, %", "wrong among them, %"];
     let figure = chart(group, "risk-coverage", &title, axes, series, None)?;
     let caption = "The sooner a line falls to the left, the better its confidence tells right \
-                   from wrong. Of several runs, the first.";
-    Some(Shown::new(figure, caption))
+                   from wrong.";
+    Some(Shown::new(figure, format!("{caption}{}", first_of(&featured(group)))))
 }
 
 /// Known queries rejected wrongly against unknown ones rejected rightly, phase by phase.
@@ -88,7 +95,7 @@ pub(crate) fn rejection(group: &Group<'_>) -> Option<Shown> {
         let area = phase.rejection_auroc.map_or(String::new(), |a| format!(" ({})", number(a, 2)));
         Series::new(format!("phase {}{area}", phase.phase), scaled(&phase.rejection_roc))
     };
-    let series: Vec<Series> = evenly(phases.len(), 6).into_iter().map(line).collect();
+    let series: Vec<Series> = evenly(phases.len(), MOST_PHASES).into_iter().map(line).collect();
     let title = format!("{}: rejecting classes not yet seen, {}", group.title(), row.label);
     let figure = chart(
         group,
@@ -98,10 +105,19 @@ pub(crate) fn rejection(group: &Group<'_>) -> Option<Shown> {
         series,
         Some([(0.0, 0.0), (100.0, 100.0)]),
     )?;
-    let caption = "Queries of classes that arrive later are the unknown ones, by strangeness. In \
-                   brackets the area under the curve, 0 to 1; the dashed line is chance. Of several runs, \
-                   the first.";
-    Some(Shown::new(figure, caption))
+    let caption = "Queries of classes that arrive later are the unknown ones, by strangeness; the later \
+                   the phase, the fewer they are. In brackets the area under the curve, 0 to 1; the \
+                   dashed line is chance.";
+    let some = match phases.len() {
+        all if all > MOST_PHASES => format!(" {MOST_PHASES} of {all} phases are drawn."),
+        _ => String::new(),
+    };
+    Some(Shown::new(figure, format!("{caption}{some}{}", row.which())))
+}
+
+/// For a caption: that one run of several is shown, where there are several.
+fn first_of(rows: &[&Row<'_>]) -> &'static str {
+    if rows.iter().any(|row| row.entries.len() > 1) { " Of several runs, the first." } else { "" }
 }
 
 fn chart(

@@ -2,7 +2,7 @@
 
 use ivoro::Variant;
 use ivoro::head::Views;
-use ivoro::metrics::pearson;
+use ivoro::metrics::{mean_deviation, pearson};
 use ivoro::record::{ClassOutcome, PhaseOutcome};
 
 use crate::figures::{Shown, evenly};
@@ -18,6 +18,8 @@ use crate::plot::text::{self, number};
 const MOST_PHASES: usize = 6;
 /// Classes that have a box of their own; of more, every n-th in the order of HV is drawn.
 const MOST_BOXES: usize = 200;
+/// Runs that have a colour and a mark of their own; of more, every fourth shares them.
+const MOST_KINDS: usize = 4;
 /// Room for the names of classes below their boxes.
 const ROOM: f64 = 300.0;
 
@@ -108,6 +110,7 @@ fn boxes_of(
         Scale::fixed(-0.5, kept.len() as f64 - 0.5, Vec::new())
     };
     let title = format!("{}: HV of {} by class, phase {phase}", group.title(), row.label);
+    let coloured = format!("accuracy under {}", plain.label);
     let tested = counted(classes.iter().map(|(.., tested)| *tested));
     let figure = boxes::Chart {
         name: &format!("hv-{}-phase-{phase}", group.title()),
@@ -118,10 +121,13 @@ fn boxes_of(
             Scale::logarithmic(hv.iter().copied(), power_of_ten),
         ),
         boxes: boxes.collect(),
-        ramp: Some(("accuracy", format!("{} %", number(low, 0)), format!("{} %", number(high, 0)))),
+        ramp: Some((&coloured, format!("{} %", number(low, 0)), format!("{} %", number(high, 0)))),
     };
     let correlation = pearson(&median, &accuracy).map_or(String::new(), |r| {
-        format!(" Median HV and accuracy of a class: Pearson's r = {}.", number(r, 2))
+        format!(
+            " Median HV and accuracy of a class: Pearson's r = {} over {count} classes.",
+            number(r, 2)
+        )
     });
     let caption = format!(
         "Median, quartiles, 5 and 95 %. Colour: accuracy of the class under {}.{correlation}{}",
@@ -139,13 +145,12 @@ fn counted(counts: impl Iterator<Item = usize> + Clone) -> String {
 
 /// A tick of a logarithmic scale.
 fn power_of_ten(value: f64) -> String {
-    let exponent = value.log10().round() as i32;
-    if (value / 10f64.powi(exponent) - 1.0).abs() > 1e-6 {
-        return format!("{value:.0e}");
-    }
+    let exponent = (value.log10() + 1e-9).floor() as i32;
+    let first = value / 10f64.powi(exponent);
+    let times = if (first - 1.0).abs() < 1e-6 { String::new() } else { format!("{first:.0}·") };
     let raised = |digit: char| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit as usize - '0' as usize);
     let digits: String = exponent.abs().to_string().chars().filter_map(raised).collect();
-    format!("10{}{digits}", if exponent < 0 { "⁻" } else { "" })
+    format!("{times}10{}{digits}", if exponent < 0 { "⁻" } else { "" })
 }
 
 /// Mean HV of a class against what adding up rotations gains for it.
@@ -176,7 +181,12 @@ fn gain(group: &Group<'_>, with: &Row<'_>, without: &Row<'_>) -> Option<Shown> {
         let other = without.entries.iter().find(|other| other.run == entry.run)?;
         Some((entry.last()?, other.last()?))
     });
-    let runs: Vec<Vec<(f64, f64)>> = pairs.map(|(last, plain)| gained(last, plain)).collect();
+    let mut runs: Vec<Vec<(f64, f64)>> = pairs.map(|(last, plain)| gained(last, plain)).collect();
+    let mut label = "mean HV of the class, distance⁴";
+    if runs.len() > 1 {
+        label = "mean HV of the class / mean of its run";
+        runs.iter_mut().for_each(|run| relative(run));
+    }
     let points: Vec<(f64, f64)> = runs.concat();
     let correlation = |points: &[(f64, f64)]| {
         let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
@@ -186,38 +196,51 @@ fn gain(group: &Group<'_>, with: &Row<'_>, without: &Row<'_>) -> Option<Shown> {
         return None;
     }
     let told = |r: Option<f64>| r.map_or("not defined".to_owned(), |r| number(r, 2));
-    let r = correlation(&points);
+    // networks differ in their distances, so that runs can't be thrown together
+    let by_run: Vec<Option<f64>> = runs.iter().map(|run| correlation(run)).collect();
+    let defined: Vec<f64> = by_run.iter().copied().flatten().collect();
+    let mean = (!defined.is_empty()).then(|| mean_deviation(&defined).0);
+    let over = if runs.len() > 1 { ", the mean of its runs" } else { "" };
     let title = format!(
-        "{}: HV against the gain of {} over {}, Pearson's r = {}",
+        "{}: HV against the gain of {} over {}, Pearson's r = {}{over}",
         group.title(),
         with.label,
         without.label,
-        told(r)
+        told(mean)
     );
-    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
     let classes = match runs.len() {
         1 => format!("n = {} classes", points.len()),
         several => format!("n = {} classes, {several} runs", points.len() / several),
     };
-    let dot = |at: &(f64, f64)| Dot { at: *at, name: None, kind: 0 };
+    let kind = |run: usize| run % MOST_KINDS;
+    let dots = runs.iter().enumerate().flat_map(|(run, points)| {
+        points.iter().map(move |&at| Dot { at, name: None, kind: kind(run) })
+    });
+    let lines = runs.iter().zip(&by_run).enumerate();
+    let lines =
+        lines.filter_map(|(run, (points, r))| Some((kind(run), r.map(|_| regression(points))?)));
+    let kinds =
+        (0..runs.len().min(MOST_KINDS)).map(|run| (format!("run {}", run + 1), palette::line(run)));
     let figure = scatter::Chart {
         name: &format!("hv-gain-{}-{}", group.title(), with.label),
         title: &title,
         x: Axis::new(
             format!("Δ accuracy of the class, points ({classes})"),
-            Scale::over(x.iter().copied()),
+            Scale::over(points.iter().map(|(gain, _)| *gain)),
         ),
-        y: Axis::new("mean HV of the class, distance⁴", Scale::over(y.iter().copied())),
-        line: r.map(|_| regression(&x, &y)),
-        dots: points.iter().map(dot).collect(),
-        kinds: vec![("class".to_owned(), palette::line(0))],
+        y: Axis::new(label, Scale::over(points.iter().map(|(_, hv)| *hv))),
+        lines: lines.collect(),
+        dots: dots.collect(),
+        kinds: kinds.collect(),
     };
     let last = with.first().last()?;
     let tested = last.by_class.iter().map(|class| class.tested).filter(|tested| *tested > 0);
-    let each: Vec<String> = runs.iter().map(|run| told(correlation(run))).collect();
+    let each: Vec<String> = by_run.iter().map(|r| told(*r)).collect();
     let each = match each.len() {
         1 => String::new(),
-        _ => format!(" By run r is {}.", each.join(", ")),
+        _ => {
+            format!(" By run r is {}; a line is that of least squares of one run.", each.join(", "))
+        }
     };
     let caption = format!(
         "After the last phase, {} test images a class, so one image is up to {} points of Δ.{each} The \
@@ -228,29 +251,48 @@ fn gain(group: &Group<'_>, with: &Row<'_>, without: &Row<'_>) -> Option<Shown> {
     Some(Shown::new(figure.draw(), caption))
 }
 
+/// HV in multiples of its mean: that of one network's distances differs from another's by its unit.
+fn relative(run: &mut [(f64, f64)]) {
+    let mean = run.iter().map(|(_, hv)| hv).sum::<f64>() / run.len().max(1) as f64;
+    if mean > 0.0 {
+        run.iter_mut().for_each(|(_, hv)| *hv /= mean);
+    }
+}
+
 /// The line of least squares over the range of x.
-fn regression(x: &[f64], y: &[f64]) -> [(f64, f64); 2] {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let (mx, my) = (mean(x), mean(y));
-    let sxy: f64 = x.iter().zip(y).map(|(x, y)| (x - mx) * (y - my)).sum();
-    let sxx: f64 = x.iter().map(|x| (x - mx).powi(2)).sum();
+fn regression(points: &[(f64, f64)]) -> [(f64, f64); 2] {
+    let count = points.len().max(1) as f64;
+    let (mx, my) =
+        points.iter().fold((0.0, 0.0), |(mx, my), (x, y)| (mx + x / count, my + y / count));
+    let sxy: f64 = points.iter().map(|(x, y)| (x - mx) * (y - my)).sum();
+    let sxx: f64 = points.iter().map(|(x, _)| (x - mx).powi(2)).sum();
     let slope = if sxx > 0.0 { sxy / sxx } else { 0.0 };
-    let (low, high) = bounds(x.iter().copied()).unwrap_or((0.0, 0.0));
+    let (low, high) = bounds(points.iter().map(|(x, _)| *x)).unwrap_or((0.0, 0.0));
     [low, high].map(|at| (at, my + slope * (at - mx)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{power_of_ten, regression};
+    use super::{power_of_ten, regression, relative};
 
     #[test]
     fn ticks_are_powers() {
-        assert_eq!([1e3, 1e-12, 1.0, 5e4].map(power_of_ten), ["10³", "10⁻¹²", "10⁰", "5e4"]);
+        assert_eq!([1e3, 1e-12, 1.0, 5e4].map(power_of_ten), ["10³", "10⁻¹²", "10⁰", "5·10⁴"]);
+    }
+
+    #[test]
+    fn hv_is_held_against_its_own_run() {
+        let mut run = [(3.0, 10.0), (1.0, 30.0)];
+        relative(&mut run);
+        assert_eq!(run, [(3.0, 0.5), (1.0, 1.5)]);
+        let mut nothing = [(1.0, 0.0)];
+        relative(&mut nothing);
+        assert_eq!(nothing, [(1.0, 0.0)]);
     }
 
     #[test]
     fn a_straight_line_is_found() {
-        let [(a, b), (c, d)] = regression(&[0.0, 1.0, 3.0], &[1.0, 3.0, 7.0]);
+        let [(a, b), (c, d)] = regression(&[(0.0, 1.0), (1.0, 3.0), (3.0, 7.0)]);
         assert_eq!((a, c), (0.0, 3.0));
         assert!((b - 1.0).abs() < 1e-12 && (d - 7.0).abs() < 1e-12);
     }

@@ -58,9 +58,8 @@ pub(super) fn forgetting(album: &mut Album, groups: &[Group<'_>]) -> Markup {
 }
 
 pub(super) fn cost(album: &mut Album, groups: &[Group<'_>]) -> Markup {
-    let drawn = |group: &Group<'_>| {
-        [cost::memory(group), cost::time(group)].into_iter().flatten().collect()
-    };
+    let drawn =
+        |group: &Group<'_>| cost::memory(group).into_iter().chain(cost::time(group)).collect();
     let command = "ivoro run FEATURES --variants all --peers all --out runs/NAME";
     each(album, groups, drawn, "two methods whose cost can be compared", command)
 }

@@ -310,7 +310,7 @@ impl Canvas {
 
     /// A title in as many lines as it needs; gives the height used.
     pub(crate) fn title(&mut self, title: &str) -> f64 {
-        let lines = text::wrapped(title, SIZE + 1.0, WIDTH - 8.0);
+        let lines = text::balanced(title, SIZE + 1.0, WIDTH - 8.0);
         for (at, line) in lines.iter().enumerate() {
             let place = (4.0, 16.0 + 17.0 * at as f64);
             self.text_in(place, Anchor::Start, line, "currentColor", SIZE + 1.0);

@@ -11,6 +11,8 @@ pub(crate) const MOST_LINES: usize = 9;
 const HEIGHT: f64 = 220.0;
 /// Most room for a name.
 const MOST_NAME: f64 = 178.0;
+/// Longest way from the end of a line to its name that has a line of its own.
+const MOST_LEADER: f64 = 90.0;
 /// Height of a name.
 const LINE: f64 = 15.0;
 
@@ -73,11 +75,15 @@ impl Chart<'_> {
         }
         let wanted: Vec<f64> = ends.iter().map(|((_, y), _)| *y).collect();
         let places = spread(&wanted, LINE, frame.top() + 4.0, frame.bottom() - 2.0);
+        // where all lines end in one point, or one ends long before its name, the look alone tells
+        let apart = wanted.iter().any(|y| (y - wanted[0]).abs() > 1.0) || wanted.len() == 1;
         for (((end, look), place), name) in ends.iter().zip(places).zip(&names) {
             let at = (WIDTH - widest - 4.0, place + 4.0);
             let swatch = [(at.0 - 20.0, place), (at.0 - 4.0, place)];
-            // dotted, so that it is not taken for a part of the line
-            canvas.line(*end, swatch[0], Pen::new(look.colour, 1.0).faint(0.6).dashed("1 3"));
+            if apart && swatch[0].0 - end.0 < MOST_LEADER {
+                // dotted, so that it is not taken for a part of the line
+                canvas.line(*end, swatch[0], Pen::new(look.colour, 1.0).faint(0.6).dashed("1 3"));
+            }
             canvas.text(at, Anchor::Start, name);
             canvas.polyline(&swatch, look.pen());
         }

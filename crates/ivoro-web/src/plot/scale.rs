@@ -62,7 +62,7 @@ impl Scale {
         let shown = |ticks: &[(f64, String)]| {
             ticks.iter().filter(|(value, _)| (low..=high).contains(value)).count()
         };
-        if shown(&ticks) < 2 {
+        if shown(&ticks) < 3 {
             let finer =
                 (first..=last).flat_map(|power| [1.0, 2.0, 5.0].map(|d| d * 10f64.powi(power)));
             ticks = finer.map(|value| (value, name(value))).collect();

@@ -10,12 +10,16 @@ const HEIGHT: f64 = 230.0;
 const LINE: f64 = 18.0;
 /// Half the size of a point, with a little air.
 const POINT: f64 = 5.0;
+/// Points nearer than this can't be told apart.
+const SAME: f64 = 1.0;
+/// Names of points nearer than this stand in the order of their points.
+const CROWD: f64 = 16.0;
 /// Room around a name.
 const AIR: f64 = 1.0;
 /// Up to here a name stands beside its point and needs no line to it.
 const BESIDE: f64 = 12.0;
 /// How far off names are put where there is no room beside the point.
-const RINGS: [f64; 5] = [18.0, 26.0, 36.0, 48.0, 64.0];
+const RINGS: [f64; 7] = [18.0, 26.0, 36.0, 48.0, 64.0, 84.0, 108.0];
 
 /// One point.
 #[derive(Clone, Debug)]
@@ -37,8 +41,8 @@ pub(crate) struct Chart<'a> {
     pub(crate) dots: Vec<Dot>,
     /// Name, colour and whether filled, for each kind.
     pub(crate) kinds: Vec<(String, &'static str)>,
-    /// A straight line from end to end, as of a regression.
-    pub(crate) line: Option<[(f64, f64); 2]>,
+    /// Straight lines from end to end, as of regressions, in the colours of their kinds.
+    pub(crate) lines: Vec<(usize, [(f64, f64); 2])>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -90,17 +94,19 @@ impl Chart<'_> {
         let title = width(&self.y.label, SIZE) + 14.0;
         let frame = Frame::new(used, HEIGHT, 16.0, self.x, self.y);
         let bottom = frame.draw(&mut canvas);
-        if let Some([(a, b), (c, d)]) = self.line {
+        let colour =
+            |kind: usize| self.kinds.get(kind).map_or("currentColor", |(_, colour)| colour);
+        for &(kind, [(a, b), (c, d)]) in &self.lines {
             let ends = [frame.at(a, b), frame.at(c, d)];
             let [from, to] = between(ends, frame.top(), frame.bottom());
-            canvas.line(from, to, Pen::new("currentColor", 1.5).faint(0.5));
+            canvas.line(from, to, Pen::new(colour(kind), 1.5).faint(0.8));
         }
         let finite = |dot: &&Dot| dot.at.0.is_finite() && dot.at.1.is_finite();
         let dots: Vec<&Dot> = self.dots.iter().filter(finite).collect();
         let places: Vec<(f64, f64)> = dots.iter().map(|dot| frame.at(dot.at.0, dot.at.1)).collect();
-        for (dot, &at) in dots.iter().zip(&places) {
-            let colour = self.kinds.get(dot.kind).map_or("currentColor", |(_, colour)| colour);
-            mark(&mut canvas, at, dot.kind, colour);
+        // what has a name lies on top of what has none
+        for (dot, &at) in dots.iter().zip(&places).rev() {
+            mark(&mut canvas, at, dot.kind, colour(dot.kind));
         }
         // beside the axis's title there is room for names too
         let corners = ((frame.left(), frame.top() - LINE), (WIDTH, frame.bottom()));
@@ -126,6 +132,8 @@ impl Chart<'_> {
 pub(crate) struct Names {
     points: Vec<(f64, f64)>,
     taken: Vec<Place>,
+    /// Points with the heights of their names.
+    put: Vec<((f64, f64), f64)>,
     inside: Place,
 }
 
@@ -134,7 +142,8 @@ impl Names {
     pub(crate) fn new(corners: ((f64, f64), (f64, f64)), points: &[(f64, f64)]) -> Self {
         let ((left, top), (right, bottom)) = corners;
         let taken: Vec<Place> = points.iter().map(|&at| Place::around(at, POINT)).collect();
-        Self { points: points.to_vec(), taken, inside: Place { left, top, right, bottom } }
+        let inside = Place { left, top, right, bottom };
+        Self { points: points.to_vec(), taken, put: Vec::new(), inside }
     }
 
     /// Writes a name beside its point, or further off with a line to it; not at all where there is
@@ -144,7 +153,12 @@ impl Names {
         if let Some((place, anchor, from)) = self.free(&name, at) {
             canvas.plate(from, anchor, &name, SIZE - 1.0);
             if let Some(end) = place.nearest(at).filter(|end| apart(*end, at) > BESIDE) {
-                let begin = towards(at, end, POINT);
+                let mut begin = towards(at, end, POINT);
+                if self.neighbours(at).next().is_some() {
+                    // among others it begins where the point itself is
+                    begin = at;
+                    canvas.circle(at, 1.2, "currentColor", Pen::new("currentColor", 0.0));
+                }
                 canvas.line(begin, end, Pen::new("currentColor", 0.7).faint(0.6));
                 // no other name lies on the line
                 let steps = (apart(begin, end) / 6.0).ceil() as usize;
@@ -152,14 +166,35 @@ impl Names {
                 self.taken.extend(along.map(|point| Place::around(point, 1.0)));
             }
             self.taken.push(place);
+            self.put.push((at, from.1));
         }
     }
 
+    /// Other points whose marks lie on this one's.
+    fn neighbours(&self, at: (f64, f64)) -> impl Iterator<Item = &(f64, f64)> {
+        let near = move |distance: f64| (SAME..2.0 * POINT).contains(&distance);
+        self.points.iter().filter(move |&&other| near(apart(other, at)))
+    }
+
+    /// Whether a name at this height is above the names of lower neighbours, and below those of
+    /// higher ones.
+    fn is_in_order(&self, at: (f64, f64), height: f64) -> bool {
+        let near = self.put.iter().filter(|(other, _)| apart(*other, at) < CROWD);
+        near.filter(|(other, _)| (other.1 - at.1).abs() > SAME)
+            .all(|(other, name)| (height - name) * (at.1 - other.1) >= 0.0)
+    }
+
     /// The first place around a point where its name meets nothing, nor the line to it; in a crowd
-    /// the line may cross points, but never a name.
+    /// the line may cross the crowd's own points.
     fn free(&self, name: &str, at: (f64, f64)) -> Option<(Place, Anchor, (f64, f64))> {
-        let names = &self.taken[self.points.len()..];
-        [&self.taken, names].into_iter().find_map(|uncrossed| self.first(name, at, uncrossed))
+        let (points, names) = self.taken.split_at(self.points.len());
+        [POINT, CROWD].into_iter().find_map(|near| {
+            // points that lie on this one are no obstacle
+            let own = Place::around(at, near);
+            let others = points.iter().filter(|other| !other.meets(&own));
+            let uncrossed: Vec<Place> = others.chain(names).copied().collect();
+            self.first(name, at, &uncrossed)
+        })
     }
 
     /// The first place of which that holds; a name without a line stands nearest to its own point.
@@ -192,8 +227,9 @@ impl Names {
                 || self
                     .points
                     .iter()
-                    .all(|&other| apart(other, at) < POINT || place.distance(other) > own + POINT);
-            let good = fits && !meets && told && is_clear(at, &place, uncrossed);
+                    .all(|&other| apart(other, at) < SAME || place.distance(other) > own + POINT);
+            let ordered = self.is_in_order(at, y);
+            let good = fits && !meets && told && ordered && is_clear(at, &place, uncrossed);
             good.then_some((place, anchor, (x, y)))
         })
     }
@@ -268,10 +304,7 @@ fn is_clear(at: (f64, f64), place: &Place, taken: &[Place]) -> bool {
     let Some(end) = place.nearest(at) else { return true };
     let steps = (apart(at, end) / 3.0).ceil() as usize;
     let mut along = (1..steps).map(|step| towards(at, end, 3.0 * step as f64));
-    let own = Place::around(at, POINT);
-    // points that lie on this one are no obstacle
-    let others = taken.iter().filter(|other| !other.meets(&own));
-    !along.any(|point| others.clone().any(|other| other.meets(&Place::around(point, 0.5))))
+    !along.any(|point| taken.iter().any(|other| other.meets(&Place::around(point, 0.5))))
 }
 
 /// Places of a name around its point, nearest first: beside it, and further and further off.

@@ -93,6 +93,19 @@ pub(crate) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
     lines
 }
 
+/// The same with lines of nearly one length: no word is left alone where there is room for two.
+pub(crate) fn balanced(text: &str, size: f64, most: f64) -> Vec<String> {
+    let widest = wrapped(text, size, most);
+    let narrower = (1..12).map(|step| most * (1.0 - 0.04 * f64::from(step)));
+    let fits = |lines: &Vec<String>| lines.len() == widest.len() && !lines.iter().any(is_cut);
+    let last = narrower.map(|most| wrapped(text, size, most)).take_while(fits).last();
+    last.unwrap_or(widest)
+}
+
+fn is_cut(line: &String) -> bool {
+    line.contains('…')
+}
+
 /// A number with so many digits behind the point; the font has no minus sign, so a dash stands
 /// for it.
 pub(crate) fn number(value: f64, digits: usize) -> String {
@@ -130,6 +143,16 @@ mod tests {
         assert!(short.ends_with('…') && width(&short, 12.0) <= 80.0);
         assert_eq!(fitted("cat", 12.0, 80.0), "cat");
         assert!(wrapped(long, 12.0, 90.0).iter().all(|line| width(line, 12.0) <= 90.0));
+    }
+
+    #[test]
+    fn no_word_of_a_title_is_left_alone() {
+        let lines = balanced("a title that is a little longer than its line", 12.0, 180.0);
+        let [one, two] = lines.as_slice() else { panic!("{lines:?}") };
+        let (one, two) = (width(one, 12.0), width(two, 12.0));
+        assert!((one - two).abs() < 80.0 && one <= 180.0, "{lines:?}");
+        assert_eq!(balanced("short", 12.0, 240.0), ["short"]);
+        assert_eq!(balanced("", 12.0, 240.0), [""; 0]);
     }
 
     #[test]
