@@ -65,7 +65,7 @@ def test_groups_of_variants_leave_out_what_the_features_can_not_do(samples, quer
 
 
 @pytest.mark.parametrize(("options", "sentence"), [
-    ({"protocol": "3,3"}, "it has 6 classes, the features 4"),
+    ({"protocol": "3,3"}, "it has 6 classes, the data 4"),
     ({"protocol": "some"}, "write 50\\+5x10 or 4,3,3"),
     ({"variants": "none"}, "no method to run"),
     ({"variants": "iVoro-AI"}, "needs the views"),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -76,7 +77,7 @@ fn given_of<Kind: Args>(given: &ArgMatches) -> Vec<String> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Compare methods on a features file: one table, run.json and CSV.
+    /// Compare methods on features or on a data set of images: one table, run.json and CSV.
     Run(Box<RunArguments>),
     /// Run a whole grid – protocols, methods, seeds – as a job that goes on where it was stopped.
     Reproduce(Box<ReproduceArguments>),
@@ -115,6 +116,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Features (where the input is a features file)")]
 pub(crate) struct InputArguments {
     /// Labels of a lone .npy file, as another .npy file.
     #[arg(long, value_name = "FILE")]
@@ -232,7 +234,7 @@ pub(crate) struct RunArguments {
     pub(crate) judge: Option<Judge>,
 
     /// Name of the data set for the record, as CIFAR-100; the report compares by it.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) data_set: Option<String>,
 
     /// What tells this network from others on the same data set, for the record.

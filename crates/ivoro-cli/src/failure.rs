@@ -96,7 +96,8 @@ impl Failure {
         }
     }
 
-    fn hint(&self) -> Option<&'static str> {
+    /// What may help.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Library(error) => library_hint(error),
             Self::Vision(error) => vision_hint(error),

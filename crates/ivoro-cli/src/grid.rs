@@ -71,6 +71,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) backbone: Option<&'a Path>,
     /// Where a recipe that the grid names lies.
     pub(crate) recipe: &'a dyn Fn(&Path) -> PathBuf,
+    /// Further words for every cell.
+    pub(crate) words: Vec<String>,
     /// Words that change where and how fast something is computed, but not what.
     pub(crate) means: Vec<String>,
 }
@@ -292,6 +294,7 @@ impl Entry {
         words.extend(work.words.iter().cloned());
         words.extend(self.network_words(setting));
         words.extend(self.arguments.iter().flatten().cloned());
+        words.extend(setting.words.iter().cloned());
         let mut means = pair("--out", Some(&setting.out.join(&folder).display()));
         means.extend(setting.means.iter().cloned());
         Cell { folder, words, means }

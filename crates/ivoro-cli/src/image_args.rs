@@ -47,6 +47,19 @@ pub(crate) struct FitArguments {
 }
 
 impl FitArguments {
+    /// What was given, as it would be typed.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(size) = self.size {
+            words.extend(["--size".to_owned(), size.to_string()]);
+        }
+        if let Some(choice) = self.fit.and_then(|fit| fit.to_possible_value()) {
+            words.extend(["--fit".to_owned(), choice.get_name().to_owned()]);
+        }
+        words.extend(self.skip_broken.then(|| "--skip-broken".to_owned()));
+        words
+    }
+
     pub(crate) fn broken(&self) -> Broken {
         if self.skip_broken { Broken::Skip } else { Broken::Fail }
     }

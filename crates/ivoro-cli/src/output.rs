@@ -8,7 +8,16 @@ use ivoro::metrics::mean_deviation;
 use ivoro::record::{Kind, MethodRecord, RunRecord, Summary};
 use ivoro_web::quoted;
 
+use crate::failure::Failure;
 use crate::table::Table;
+
+/// Makes a folder, with all above it.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), Failure> {
+    if let Some(file) = folder.ancestors().find(|above| above.is_file()) {
+        return Err(Failure::Usage(format!("{}: a file, not a folder", file.display())));
+    }
+    Ok(fs_err::create_dir_all(folder)?)
+}
 
 /// The header that scripts rely on.
 const HEADER: &str = "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds";

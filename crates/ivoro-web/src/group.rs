@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::inputs::{Found, Inputs};
 use crate::paper::{Measure, PaperProtocol, paper, same_name};
 use crate::plot::text;
+use crate::traits::{self, Traits};
 
 /// Stands behind the name of a method that has changed since.
 pub(crate) const OUTDATED: &str = "†";
@@ -70,6 +71,8 @@ pub(crate) struct Row<'a> {
     pub(crate) kind: Kind,
     pub(crate) exemplar_free: bool,
     pub(crate) variant: Option<Variant>,
+    /// What all of its records were made with, as far as they tell.
+    traits: Traits,
     pub(crate) entries: Vec<Entry<'a>>,
 }
 
@@ -280,6 +283,7 @@ pub(crate) fn groups(inputs: &Inputs) -> Vec<Group<'_>> {
             row.entries = present;
             group.superseded.extend::<Vec<Entry<'_>>>(old);
         }
+        tell_apart(&mut group.rows);
         group.rows.sort_by_key(rank);
     }
     groups.sort_by_key(place);
@@ -306,12 +310,18 @@ fn insert<'a>(group: &mut Group<'a>, run: usize, inputs: &'a Inputs) {
                 continue;
             }
         }
-        let label = label(record, method);
-        match group.rows.iter_mut().find(|row| row.label == label) {
-            Some(row) => match row.entries.iter().find(|other| is_copy(other, &entry)) {
-                Some(other) => group.copies.push((entry, other.run)),
-                None => row.entries.push(entry),
-            },
+        let (label, made_with) = (label(record, method), traits::of(record, method));
+        let same =
+            |row: &&mut Row<'_>| row.label == label && traits::agree(&row.traits, &made_with);
+        match group.rows.iter_mut().find(same) {
+            Some(row) => {
+                if let Some(other) = row.entries.iter().find(|other| is_copy(other, &entry)) {
+                    group.copies.push((entry, other.run));
+                } else {
+                    row.entries.push(entry);
+                    row.traits.extend(made_with);
+                }
+            }
             None => group.rows.push(row_of(entry, label)),
         }
     }
@@ -319,6 +329,11 @@ fn insert<'a>(group: &mut Group<'a>, run: usize, inputs: &'a Inputs) {
 
 /// Points by which a summary may differ from what its phases give.
 const ROUNDING: f64 = 0.01;
+
+/// Whether a method has been through all phases and every number of it is one.
+pub fn is_whole(method: &MethodRecord, phases: usize) -> bool {
+    fault(method, phases).is_none()
+}
 
 /// Why a method takes no part in tables and figures, if it does not.
 pub(crate) fn fault(method: &MethodRecord, phases: usize) -> Option<String> {
@@ -373,7 +388,24 @@ fn row_of(entry: Entry<'_>, label: String) -> Row<'_> {
         kind: method.kind,
         exemplar_free: method.exemplar_free,
         variant: method.name.parse().ok().filter(|_| method.kind == Kind::Variant),
+        traits: traits::of(entry.record, method),
         entries: vec![entry],
+    }
+}
+
+/// Settings that a label tells, where several are different.
+const MOST_TOLD: usize = 3;
+
+/// Rows of one name that were made with other settings say so, all but the first.
+fn tell_apart(rows: &mut [Row<'_>]) {
+    for at in 1..rows.len() {
+        let (before, rest) = rows.split_at_mut(at);
+        let row = &mut rest[0];
+        let label = row.label.clone();
+        let mut firsts = before.iter().filter(|first| first.name == row.name);
+        let Some(first) = firsts.find(|first| first.label == label) else { continue };
+        let different = traits::different(&first.traits, &row.traits);
+        row.label = format!("{label} · {}", different[..different.len().min(MOST_TOLD)].join(", "));
     }
 }
 

@@ -17,7 +17,9 @@ mod page;
 pub mod paper;
 mod plot;
 mod table;
+mod traits;
 
+pub use group::is_whole;
 pub use inputs::{FileKind, Inputs, Plan, PlannedCell, Problem};
 pub use page::{Report, build};
 pub use plot::canvas::{DrawError, Figure};

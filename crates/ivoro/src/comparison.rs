@@ -155,11 +155,15 @@ pub fn begin(
     options: &ModelOptions,
     peers: &PeerSettings,
 ) -> RunRecord {
+    let test = stream.test();
+    let layers: Vec<(&String, usize)> =
+        test.layers().iter().enumerate().map(|(at, name)| (name, test.dim(at))).collect();
     let options = json!({
         "given": options.given,
         "settings": options.settings,
         "peers": peers,
         "data": stream.fingerprint(),
+        "layers": layers,
     });
     outline(stream.protocol(), order, stream.classes().to_vec(), provenance, options)
 }

@@ -4,6 +4,7 @@
 //! phase 0, and the classes of a phase are consecutive.
 
 use std::fmt;
+use std::num::IntErrorKind;
 use std::ops::Range;
 use std::str::FromStr;
 
@@ -64,7 +65,7 @@ impl Protocol {
         if self.classes() == classes {
             return Ok(());
         }
-        let reason = format!("it has {} classes, the features {classes}", self.classes());
+        let reason = format!("it has {} classes, the data {classes}", self.classes());
         Err(Error::Protocol { text: self.to_string(), reason })
     }
 
@@ -104,7 +105,12 @@ impl FromStr for Protocol {
             text: text.to_owned(),
             reason: format!("{reason}; write 50+5x10 or 4,3,3"),
         };
-        let number = |part: &str| part.trim().parse::<usize>().map_err(|_| bad("not a number"));
+        let number = |part: &str| {
+            part.trim().parse::<usize>().map_err(|error| match error.kind() {
+                IntErrorKind::PosOverflow => bad("a number that is too large"),
+                _ => bad("not a number"),
+            })
+        };
         let sizes = if let Some((base, rest)) = text.split_once('+') {
             let (count, size) = rest.split_once('x').ok_or_else(|| bad("no x behind the +"))?;
             let (count, size) = (number(count)?, number(size)?);

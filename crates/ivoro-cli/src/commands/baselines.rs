@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::figure::{embed, evenly, perplexity};
 use super::ledger::Ledger;
-use super::source::Trained;
+use super::source::{Trained, training_of};
 use crate::args::RunArguments;
 use crate::args_figures::{SAMPLES, STEPS};
 use crate::failure::Failure;
@@ -82,6 +82,11 @@ impl<'a> Baselines<'a> {
         });
         let classes = self.classes.clone();
         comparison::outline(self.protocol, self.order, classes, &provenance, options)
+    }
+
+    /// How the network that all begin with was trained.
+    pub(super) fn training(&self) -> Option<serde_json::Value> {
+        training_of(&self.trained.weights)
     }
 
     /// Trains what is not finished; two ways to answer that share a training share it.

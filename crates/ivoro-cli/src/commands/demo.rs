@@ -6,6 +6,7 @@ use super::run;
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
 use crate::image_args::DemoArguments;
+use crate::output;
 
 /// A part of MNIST: 500 training and 200 test images of each digit.
 const FILES: [(&str, &[u8]); 5] = [
@@ -42,7 +43,7 @@ pub(super) fn write_images(folder: &Path) -> Result<(), Failure> {
 }
 
 fn write_files(folder: &Path, files: &[(&str, &[u8])]) -> Result<(), Failure> {
-    fs_err::create_dir_all(folder)?;
+    output::make_folder(folder)?;
     for (name, content) in files {
         ivoro::atomic::write_atomically(&folder.join(name), |file| {
             std::io::Write::write_all(file, content)?;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use ivoro::record::{MethodRecord, RunRecord};
+use ivoro_web::is_whole;
 
 use crate::failure::Failure;
 use crate::output;
@@ -61,9 +62,16 @@ fn finished(path: &Path, wanted: &RunRecord) -> Result<Vec<MethodRecord>, Failur
         return Ok(Vec::new());
     }
     let text = fs_err::read_to_string(path)?;
-    let found: Option<RunRecord> = serde_json::from_str(&text).ok().map(RunRecord::with_revisions);
+    let read: Result<RunRecord, _> = serde_json::from_str(&text);
+    let why = match &read {
+        Ok(_) => "was of other data, options or another version".to_owned(),
+        Err(error) => format!("can't be read ({error})"),
+    };
+    let found = read.ok().map(RunRecord::with_revisions);
     let same = |found: &RunRecord| RunRecord { methods: Vec::new(), ..found.clone() } == *wanted;
-    if let Some(found) = found.filter(same) {
+    if let Some(mut found) = found.filter(same) {
+        // one that lost a number is run again
+        found.methods.retain(|method| is_whole(method, wanted.phases.len()));
         anstream::eprintln!(
             "note: {} holds {} finished methods; they are not run again",
             path.display(),
@@ -81,10 +89,6 @@ fn finished(path: &Path, wanted: &RunRecord) -> Result<Vec<MethodRecord>, Failur
         Failure::Usage(format!("{}: {MOST_ASIDE} others were put aside here", path.display()))
     })?;
     fs_err::rename(path, &aside)?;
-    anstream::eprintln!(
-        "note: {} was of other data, options or another version; it is now {}",
-        path.display(),
-        aside.display()
-    );
+    anstream::eprintln!("note: {} {why}; it is now {}", path.display(), aside.display());
     Ok(Vec::new())
 }

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ivoro::atomic::write_atomically;
-use ivoro_web::{Figure, FileKind, Report};
+use ivoro_web::{Figure, FileKind, Inputs, Report};
 use rayon::prelude::*;
 
 use super::baselines;
@@ -15,8 +15,6 @@ use crate::{output, progress};
 const PIXELS: f64 = 2.0;
 /// Notes that are printed; the report has all.
 const MOST_NOTES: usize = 10;
-/// How deep folders may lie in each other; a link that leads back ends there.
-const DEPTH: usize = 16;
 
 /// Writes the report of all records below a folder.
 pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
@@ -24,7 +22,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
     let mut inputs = baselines::inputs();
     let runs = &arguments.runs;
     let folder = if runs.is_file() { runs.parent().unwrap_or(runs) } else { runs };
-    for path in records(runs)? {
+    for path in records(runs, &mut inputs)? {
         let name = path.strip_prefix(folder).unwrap_or(&path);
         match std::fs::read(&path) {
             Ok(bytes) => inputs.add(&name.to_string_lossy(), &bytes),
@@ -57,7 +55,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
 
 fn write(out: &Path, report: &Report) -> Result<(), Failure> {
     let folder = out.join("figures");
-    fs_err::create_dir_all(&folder)?;
+    output::make_folder(&folder)?;
     let before = std::fs::read_to_string(out.join("index.html")).unwrap_or_default();
     let before = if before.contains("<title>iVoro: report</title>") { &before } else { "" };
     let one = |figure: &Figure| -> Result<(), Failure> {
@@ -86,17 +84,24 @@ fn write(out: &Path, report: &Report) -> Result<(), Failure> {
 
 /// Every file below a folder whose name is that of a record or a picture, in order; a file named
 /// directly is taken whatever its folder.
-fn records(runs: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn records(runs: &Path, inputs: &mut Inputs) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     if runs.is_file() {
-        if FileKind::of(&runs.to_string_lossy()).is_none() {
+        let kind = FileKind::of(&runs.to_string_lossy());
+        if !matches!(kind, Some(FileKind::Record | FileKind::Scene | FileKind::Embedding)) {
             let text = "expected a file called run.json, run-….json, ….scene.json or ….tsne.json";
             return Err(Failure::Usage(format!("{}: {text}", runs.display())));
         }
         found.push(runs.to_owned());
         return Ok(found);
     }
-    walk(runs, DEPTH, &mut found)?;
+    // a folder that is named must be there; one below it that can't be read is a note
+    fs_err::read_dir(runs)?;
+    let mut unread = |folder: &Path, error| {
+        let name = folder.strip_prefix(runs).unwrap_or(folder);
+        inputs.unread(&name.to_string_lossy(), error);
+    };
+    walk(runs, &mut HashSet::new(), &mut found, &mut unread);
     found.sort();
     if found.is_empty() {
         let text = format!("{}: no run.json, *.scene.json or *.tsne.json in it", runs.display());
@@ -105,17 +110,33 @@ fn records(runs: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    for entry in fs_err::read_dir(folder)? {
-        let path = entry?.path();
+/// Every folder once, wherever links lead.
+fn walk(
+    folder: &Path,
+    seen: &mut HashSet<PathBuf>,
+    found: &mut Vec<PathBuf>,
+    unread: &mut impl FnMut(&Path, std::io::Error),
+) {
+    let listed = folder.canonicalize().and_then(|real| Ok((real, std::fs::read_dir(folder)?)));
+    let entries = match listed {
+        Ok((real, _)) if !seen.insert(real.clone()) => return,
+        Ok((_, entries)) => entries,
+        Err(error) => return unread(folder, error),
+    };
+    // folders themselves come before links to them
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort_by_key(|path| (path.is_symlink(), path.clone()));
+    for path in paths {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         if path.is_dir() {
-            if depth > 0 {
-                walk(&path, depth - 1, found)?;
-            }
+            walk(&path, seen, found, unread);
         } else if name.is_some_and(|name| FileKind::of(&name).is_some()) {
-            found.push(path);
+            // a pipe, say, would never end
+            if path.metadata().is_ok_and(|about| !about.is_file()) {
+                unread(&path, std::io::Error::other("not a plain file"));
+            } else {
+                found.push(path);
+            }
         }
     }
-    Ok(())
 }

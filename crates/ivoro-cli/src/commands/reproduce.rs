@@ -2,15 +2,17 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anstream::eprintln;
 use indicatif::HumanDuration;
-use ivoro_web::{Plan, PlannedCell};
+use ivoro_vision::dataset::{Dataset, OpenOptions};
+use ivoro_vision::network::fingerprint;
+use ivoro_web::{Plan, PlannedCell, is_whole};
 use serde::{Deserialize, Serialize};
 
 use super::{baselines, demo, hold, run};
-use crate::args::{Arguments, Command, RunArguments};
+use crate::args::{Arguments, Command, Judge, RunArguments};
 use crate::args_reproduce::ReproduceArguments;
 use crate::failure::Failure;
 use crate::grid::{Cell, Grid, Setting};
@@ -19,7 +21,7 @@ use crate::{output, progress};
 /// Runs all cells of a grid that are not finished.
 pub(crate) fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
     let job = Job::plan(arguments)?;
-    let prepared = job.prepare()?;
+    let prepared = job.prepare(arguments.list)?;
     if arguments.list {
         let lines: String = job.cells.iter().map(|cell| cell.line() + "\n").collect();
         for path in job.own_files().filter(|path| !path.exists()) {
@@ -27,7 +29,7 @@ pub(crate) fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
         }
         return Ok(output::print(&lines)?);
     }
-    fs_err::create_dir_all(&job.out)?;
+    output::make_folder(&job.out)?;
     let _lock = hold(&job.out.join("reproduce"), &job.out)?;
     job.write_embedded()?;
     job.write_plan()?;
@@ -102,7 +104,7 @@ struct Failed<'a> {
 
 impl Job {
     fn plan(arguments: &ReproduceArguments) -> Result<Self, Failure> {
-        let known = NAMED.iter().find(|grid| grid.name == arguments.target);
+        let known = NAMED.iter().find(|grid| is_called(grid.name, &arguments.target));
         let other = if holds_images(Path::new(&arguments.target)) { &FOLDER } else { &FEATURES };
         let built_in = known.unwrap_or(other);
         let (file, text) = match &arguments.grid {
@@ -118,7 +120,9 @@ impl Job {
             (None, None) => name_of(&data),
         };
         check_backbone(arguments, &grid)?;
-        if let Some(flag) = means(arguments).first().filter(|_| !holds_images(&data)) {
+        let words = arguments.fitting.words();
+        let mut for_images = words.iter().cloned().chain(means(arguments));
+        if let Some(flag) = for_images.next().filter(|_| !holds_images(&data)) {
             let text = format!("{} holds features: {flag} is for images", data.display());
             return Err(Failure::Usage(text));
         }
@@ -134,14 +138,30 @@ impl Job {
             recipe: &|named: &Path| {
                 recipe.as_ref().map_or(named.to_owned(), |(path, _)| path.clone())
             },
+            words: words.clone(),
             means: means(arguments),
         })?;
         Ok(Self { cells, out: arguments.out.clone(), embedded, recipe })
     }
 
-    /// Every cell as `ivoro run` understands it: a wrong word is found before hours of work.
-    fn prepare(&self) -> Result<Vec<RunArguments>, Failure> {
-        self.cells.iter().map(understood).collect()
+    /// Every cell as `ivoro run` understands it: a wrong word, or a file that is not there, is found
+    /// before hours of work.
+    fn prepare(&self, listed: bool) -> Result<Vec<RunArguments>, Failure> {
+        let own: Vec<&Path> = self.own_files().collect();
+        let prepared: Vec<RunArguments> =
+            self.cells.iter().map(understood).collect::<Result<_, _>>()?;
+        for arguments in prepared.iter().filter(|_| !listed) {
+            if let Some(path) =
+                named_files(arguments).find(|path| !path.exists() && !own.contains(path))
+            {
+                return Err(Failure::Usage(format!("{}: no such file", path.display())));
+            }
+            let training = &arguments.pipeline.training;
+            if training.recipe.as_deref().is_some_and(|path| !own.contains(&path)) {
+                training.recipe()?;
+            }
+        }
+        Ok(prepared)
     }
 
     /// What the commands need and the program has.
@@ -185,8 +205,10 @@ impl Job {
     /// Runs what is not finished. A cell that fails does not keep the others from running.
     fn work(&self, prepared: &[RunArguments]) -> Result<Vec<Failed<'_>>, Failure> {
         let started = Instant::now();
+        let stamps: Vec<Option<String>> = prepared.iter().map(|cell| self.stamp(cell)).collect();
+        let both = self.cells.iter().zip(&stamps);
         let finished: Vec<bool> =
-            self.cells.iter().map(|cell| is_finished(&self.out, cell)).collect();
+            both.map(|(cell, stamp)| is_finished(&self.out, cell, stamp.as_deref())).collect();
         let mut left = finished.iter().filter(|done| !**done).count();
         let (all, there) = (self.cells.len(), self.cells.len() - left);
         if there > 0 {
@@ -198,7 +220,7 @@ impl Job {
                 return Err(Failure::Interrupted);
             }
             announce(at + 1, all, cell, started.elapsed(), remaining(started, computed, left));
-            match self.one(cell, &prepared[at]) {
+            match self.one(cell, &prepared[at], stamps[at].clone()) {
                 Ok(()) => {}
                 // nobody reads any more, as in `ivoro … | head`
                 Err(Failure::Io(error)) if error.kind() == ErrorKind::BrokenPipe => {
@@ -208,6 +230,9 @@ impl Job {
                 Err(failure) => {
                     let sentence = failure.sentence();
                     eprintln!("failed: {sentence}");
+                    if let Some(hint) = failure.hint() {
+                        eprintln!("hint: {hint}");
+                    }
                     failed.push(Failed { cell, sentence });
                 }
             }
@@ -217,12 +242,28 @@ impl Job {
         Ok(failed)
     }
 
-    fn one(&self, cell: &Cell, arguments: &RunArguments) -> Result<(), Failure> {
+    fn one(
+        &self,
+        cell: &Cell,
+        arguments: &RunArguments,
+        inputs: Option<String>,
+    ) -> Result<(), Failure> {
         run::run(arguments)?;
         let folder = self.out.join(&cell.folder);
         let methods = recorded(&folder).unwrap_or_default();
-        let mark = Mark { version: MARK_VERSION, arguments: cell.words.clone(), methods };
+        let arguments = cell.words.clone();
+        let files = made(&folder)?;
+        let mark = Mark { version: MARK_VERSION, arguments, methods, inputs, files };
         Ok(output::write_whole(&folder.join(MARK), &(serde_json::to_string(&mark)? + "\n"))?)
+    }
+
+    /// Tells whether what a cell reads has been changed; nothing for what comes with the program.
+    fn stamp(&self, arguments: &RunArguments) -> Option<String> {
+        let own: Vec<&Path> = self.own_files().collect();
+        let data = arguments.features.iter().map(PathBuf::as_path);
+        let read = data.chain(named_files(arguments)).filter(|path| !own.contains(path));
+        let read: Vec<&Path> = read.collect();
+        (!read.is_empty()).then(|| stamp_of(&read))
     }
 
     fn end(&self, failed: &[Failed<'_>]) -> Result<(), Failure> {
@@ -295,17 +336,75 @@ fn data(
     if path.exists() || (arguments.list && known.is_some()) {
         return Ok((path, None));
     }
+    if known.is_some() {
+        let text = format!("--data {}: no such file or folder", path.display());
+        return Err(Failure::Usage(text));
+    }
     let targets: Vec<&str> = NAMED.iter().map(|grid| grid.name).collect();
     let text =
         format!("{}: no such file or folder, nor one of {}", path.display(), targets.join(", "));
     Err(Failure::Usage(text))
 }
 
-/// Whether a path leads to images, as far as its name tells.
+/// Whether a name stands for a grid: large letters and hyphens are no difference.
+fn is_called(grid: &str, name: &str) -> bool {
+    grid == name || (!Path::new(name).exists() && grid == name.to_lowercase().replace('-', ""))
+}
+
+/// Whether a path leads to images: by its name, and an archive of arrays by what is in it.
 fn holds_images(path: &Path) -> bool {
-    let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
-    let is_archive = extension.is_some_and(|e| e == "gz" || e == "tgz" || e == "npz");
-    is_archive || !path.is_file()
+    let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase).unwrap_or_default();
+    match extension.to_str() {
+        Some("gz" | "tgz") => true,
+        Some("npz") if path.is_file() => Dataset::open(path, &OpenOptions::default()).is_ok(),
+        _ => !path.is_file(),
+    }
+}
+
+/// The files besides the data that a run reads.
+fn named_files(arguments: &RunArguments) -> impl Iterator<Item = &Path> {
+    let pipeline = &arguments.pipeline;
+    let lists = arguments.order.iter().map(Path::new).filter(|order| order.exists());
+    let judge = match &arguments.judge {
+        Some(Judge::File(path)) => Some(path),
+        _ => None,
+    };
+    let named = pipeline.backbone.iter().chain(&pipeline.training.recipe).chain(judge);
+    named.map(PathBuf::as_path).chain(lists)
+}
+
+/// Names, sizes and times of files, and of all files in folders, in one hash.
+fn stamp_of(paths: &[&Path]) -> String {
+    fn add(path: &Path, depth: usize, lines: &mut Vec<String>) {
+        let Ok(about) = std::fs::metadata(path) else { return };
+        if about.is_dir() {
+            let inside = std::fs::read_dir(path).into_iter().flatten().flatten();
+            inside.filter(|_| depth > 0).for_each(|one| add(&one.path(), depth - 1, lines));
+            return;
+        }
+        let since = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        lines.push(format!("{} {} {since:?}", path.display(), about.len()));
+    }
+    let mut lines = Vec::new();
+    paths.iter().for_each(|path| add(path, DEPTH, &mut lines));
+    lines.sort();
+    fingerprint(lines.join("\n").as_bytes())
+}
+
+/// How deep folders of images may lie in each other.
+const DEPTH: usize = 16;
+
+/// Names of the files that a run has left in a folder.
+fn made(folder: &Path) -> Result<Vec<String>, Failure> {
+    let mut names = Vec::new();
+    for entry in fs_err::read_dir(folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if [".csv", ".scene.json", ".tsne.json"].iter().any(|end| name.ends_with(end)) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// A network that is named must be there, and must be used.
@@ -350,7 +449,7 @@ fn name_of(path: &Path) -> String {
 /// The file beside a record that says which command made it.
 const MARK: &str = "cell.json";
 /// Marks of versions up to this one hold the same.
-const MARK_VERSION: u32 = 3;
+const MARK_VERSION: u32 = 4;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
@@ -358,10 +457,17 @@ struct Mark {
     arguments: Vec<String>,
     /// What the record held at the end; variants that the features do not allow are not in it.
     methods: Vec<String>,
+    /// A hash of names, sizes and times of what was read.
+    #[serde(default)]
+    inputs: Option<String>,
+    /// Tables and pictures beside the record.
+    #[serde(default)]
+    files: Vec<String>,
 }
 
-/// Whether the same command came to its end here, and its record still holds every method.
-fn is_finished(out: &Path, cell: &Cell) -> bool {
+/// Whether the same command came to its end here, has read what is there now, and has all that it
+/// left: then nothing is to be done. Where something has changed the run itself sees what to do.
+fn is_finished(out: &Path, cell: &Cell, inputs: Option<&str>) -> bool {
     let folder = out.join(&cell.folder);
     let read = || -> Option<Mark> {
         serde_json::from_str(&std::fs::read_to_string(folder.join(MARK)).ok()?).ok()
@@ -370,6 +476,11 @@ fn is_finished(out: &Path, cell: &Cell) -> bool {
     let held = recorded(&folder).unwrap_or_default();
     mark.arguments == cell.words
         && !mark.methods.is_empty()
+        && mark.inputs.as_deref().is_none_or(|before| Some(before) == inputs)
+        && mark.files.iter().all(|file| {
+            let path = folder.join(file);
+            path.exists() || folder.join(format!("{file}.gz")).exists()
+        })
         && mark.methods.iter().all(|method| held.contains(method))
 }
 
@@ -381,7 +492,7 @@ fn recorded(folder: &Path) -> Option<Vec<String>> {
     let mut inputs = baselines::inputs();
     inputs.add(name, &bytes);
     let record = &inputs.records.first()?.content;
-    let whole = record.methods.iter().filter(|m| m.phases.len() == record.phases.len());
+    let whole = record.methods.iter().filter(|method| is_whole(method, record.phases.len()));
     let present = whole.filter(|method| !inputs.is_outdated(method));
     Some(present.map(|method| method.name.clone()).collect())
 }

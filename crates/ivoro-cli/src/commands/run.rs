@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     }
     let _lock = match &arguments.out {
         Some(folder) => {
-            fs_err::create_dir_all(folder)?;
+            output::make_folder(folder)?;
             Some(super::hold(&folder.join("run"), folder)?)
         }
         None => None,
@@ -103,6 +103,14 @@ impl Job<'_> {
             (None, Some(trained)) => trained.outline(),
             (None, None) => RunRecord::default(),
         };
+        let training = match (&heads, &trained) {
+            (Some(heads), _) => heads.training.clone(),
+            (None, Some(trained)) => trained.training(),
+            (None, None) => None,
+        };
+        if let (Some(training), Some(options)) = (training, record.options.as_object_mut()) {
+            options.insert("training".to_owned(), training);
+        }
         record.data_set.clone_from(&arguments.data_set);
         record.network.clone_from(&arguments.network_name);
         record.tuned_on_test = arguments.tuned_on_test;
@@ -126,6 +134,8 @@ struct Heads {
     provenance: Provenance,
     /// What settings are chosen on, where that is not the base phase itself.
     judge: Option<Judging>,
+    /// How the network behind the features was trained, where that is known.
+    training: Option<serde_json::Value>,
 }
 
 impl Heads {
@@ -153,7 +163,7 @@ impl Heads {
                 return Err(Failure::Usage(text));
             }
         }
-        Ok(Self { stream, methods, provenance, judge })
+        Ok(Self { stream, methods, provenance, judge, training: found.training })
     }
 
     fn outline(&self, arguments: &RunArguments, order: &ClassOrder) -> RunRecord {

@@ -12,10 +12,12 @@ use ivoro_vision::network::{Precision, Weights, fingerprint};
 use ivoro_vision::train::Plan;
 
 use super::{extract, train};
+use serde_json::{Value, json};
+
 use crate::args::{Judge, RunArguments};
 use crate::failure::Failure;
 use crate::image_args::{BackboneArguments, PipelineArguments, views};
-use crate::progress;
+use crate::{output, progress};
 
 /// The small real set that comes with the program.
 const EMBEDDED: &[u8] = include_bytes!("../../data/cifar100-small.features");
@@ -40,6 +42,8 @@ pub(super) struct Found {
     /// How train and test parts came to be.
     pub(super) origin: String,
     pub(super) name: String,
+    /// How the network behind them was trained, where that is known.
+    pub(super) training: Option<Value>,
 }
 
 impl Source {
@@ -86,10 +90,10 @@ impl Source {
         };
         let base = base(dataset.classes.len(), protocol, order)?;
         let pipeline = Pipeline::new(&arguments.pipeline, dataset, identity)?;
-        let path = pipeline.features(pipeline.network(base)?)?;
-        let mut found = read(arguments, &path)?;
-        found.name.clone_from(&dataset.name);
-        Ok(found)
+        let network = pipeline.network(base)?;
+        let training = Weights::read(&network).ok().and_then(|weights| training_of(&weights));
+        let found = pipeline.read_features(network, |path| read(arguments, path))?;
+        Ok(Found { name: dataset.name.clone(), training, ..found })
     }
 
     /// What settings are chosen on, if that is not the base phase itself.
@@ -191,6 +195,13 @@ fn judging_features(
     pipeline.features(pipeline.weights((0..taught as u32).collect())?)
 }
 
+/// How a network of ours was trained, whatever its seed.
+pub(super) fn training_of(weights: &Weights) -> Option<Value> {
+    let mut recipe: Value = serde_json::from_str(weights.metadata.get("recipe")?).ok()?;
+    recipe.as_object_mut()?.remove("seed");
+    Some(json!({ "recipe": recipe, "dimensions": weights.architecture.dimensions() }))
+}
+
 /// Images and a network that knows the base classes.
 pub(super) struct Trained<'a> {
     pub(super) dataset: &'a Dataset,
@@ -242,7 +253,7 @@ fn found(
     if matches!(how, SplitOrigin::HeldOut { .. }) {
         eprintln!("note: the file has no test part: {origin}");
     }
-    Ok(Found { split, origin, name })
+    Ok(Found { split, origin, name, training: None })
 }
 
 /// From images to features, each step kept under a name made of all that went into it.
@@ -259,8 +270,13 @@ impl<'a> Pipeline<'a> {
         dataset: &'a Dataset,
         identity: &'a str,
     ) -> Result<Self, Failure> {
+        let elsewhere = |failure: Failure| {
+            let text =
+                "; trained networks and features are kept there, --cache DIR names another folder";
+            Failure::Usage(failure.sentence() + text)
+        };
         let cache = arguments.cache.clone().unwrap_or_else(default_cache);
-        fs_err::create_dir_all(&cache)?;
+        output::make_folder(&cache).map_err(elsewhere)?;
         Ok(Self { arguments, dataset, identity, cache })
     }
 
@@ -270,6 +286,25 @@ impl<'a> Pipeline<'a> {
             Some(path) => Ok(path.clone()),
             None => self.weights(base),
         }
+    }
+
+    /// What a reader makes of the features of a network; a file of ours that is damaged is made again.
+    fn read_features<T>(
+        &self,
+        weights: PathBuf,
+        reader: impl Fn(&Path) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let path = self.features(weights.clone())?;
+        let failure = match reader(&path) {
+            Ok(found) => return Ok(found),
+            Err(failure) => failure,
+        };
+        if input::read(&path, &ReadOptions::default()).is_ok() {
+            // it is what is asked of it that is wrong
+            return Err(failure);
+        }
+        made_again(&path, &failure)?;
+        reader(&self.features(weights)?)
     }
 
     /// The features file of a network, computed unless it is there.
@@ -331,14 +366,27 @@ impl<'a> Pipeline<'a> {
         };
         let path = self.cache.join(format!("{}.safetensors", short_hash(&format!("{plan:?}"))));
         if path.exists() {
-            // A file that can't be read is an error now, not after minutes of extraction.
-            Weights::read(&path)?;
-            eprintln!("weights from {}", path.display());
-            return Ok(path);
+            match Weights::read(&path) {
+                Ok(_) => {
+                    eprintln!("weights from {}", path.display());
+                    return Ok(path);
+                }
+                Err(error) => made_again(&path, &error.into())?,
+            }
+        }
+        // an image that can't be read is found now, not after hours of training
+        for split in [&self.dataset.train, &self.dataset.test] {
+            split.check_all(plan.fit, plan.broken)?;
         }
         train::train_to(self.dataset, plan, &path, Precision::Half)?;
         Ok(path)
     }
+}
+
+/// Takes a damaged file of the cache away.
+fn made_again(path: &Path, failure: &Failure) -> Result<(), Failure> {
+    eprintln!("note: {}; it is made again", failure.sentence());
+    Ok(fs_err::remove_file(path)?)
 }
 
 fn short_hash(made_of: &str) -> String {

@@ -35,7 +35,7 @@ fn a_wrong_variant_teaches_the_grammar() {
 #[test]
 fn a_wrong_protocol_or_order() {
     let place = Place::new();
-    insta::assert_snapshot!(refused(&place, "run data.features --protocol 4,3 --out o"), @"error: protocol 4,3: it has 7 classes, the features 6");
+    insta::assert_snapshot!(refused(&place, "run data.features --protocol 4,3 --out o"), @"error: protocol 4,3: it has 7 classes, the data 6");
     insta::assert_snapshot!(refused(&place, "run data.features --protocol 4+x --out o"), @"error: protocol 4+x: not a number; write 50+5x10 or 4,3,3");
     insta::assert_snapshot!(refused(&place, "run data.features --order sorted --out o"), @"error: class order sorted: write identity, a seed, numpy:SEED, or the path of a list; there is no such file");
     insta::assert_snapshot!(refused(&place, "run data.features --variants none --peers knn"), @"error: peer = knn: one of ncm, ncm-cosine, slda, fecam, ranpac, joint");

@@ -74,6 +74,33 @@ fn from_pictures_to_the_table_and_again_from_the_cache() {
         text.lines().map(|line| line.rsplit_once(',').unwrap().0.to_owned()).collect()
     };
     assert_eq!(accuracies(&again.good()), accuracies(&first));
+    // what was kept and is damaged is made again
+    for end in ["safetensors", "features"] {
+        let kept = std::fs::read_dir(place.path("kept")).unwrap().map(|one| one.unwrap().path());
+        for path in kept.filter(|path| path.extension().is_some_and(|e| e == end)) {
+            let whole = std::fs::read(&path).unwrap();
+            std::fs::write(&path, &whole[..whole.len() - 7]).unwrap();
+        }
+        let mended = place.ivoro(run);
+        assert!(mended.err.contains("it is made again"), "{end}: {}", mended.err);
+        assert_eq!(accuracies(&mended.good()), accuracies(&first), "{end}");
+    }
+}
+
+#[test]
+fn an_image_that_can_not_be_read_is_found_before_training() {
+    let place = Place::new();
+    place.pictures();
+    std::fs::write(place.path("pictures/dark/3.bmp"), b"BM no picture").unwrap();
+    let run = "run pictures --network small --epochs 1 --batch 4 --protocol 2,2 --order identity \
+               --cache kept --variants iVoro";
+    let said = place.ivoro(run).bad(2);
+    assert!(said.contains("3.bmp") && said.contains("--skip-broken"), "{said}");
+    assert!(!said.contains("training on"), "{said}");
+    // of the cells of a grid the hint is told as well
+    let done = place.ivoro("reproduce pictures --quick --cache kept");
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    assert!(done.err.contains("hint: `--skip-broken`"), "{}", done.err);
 }
 
 #[test]

@@ -41,6 +41,41 @@ fn a_file_that_can_not_be_opened_is_named_and_the_rest_is_shown() {
     assert!(done.good().contains("1 records"));
 }
 
+#[cfg(unix)]
+#[test]
+fn every_folder_is_read_once_and_nothing_that_never_ends() {
+    let place = Place::new();
+    with_record(&place);
+    std::os::unix::fs::symlink("..", place.path("runs/a/up")).unwrap();
+    std::os::unix::fs::symlink("a", place.path("runs/b")).unwrap();
+    let pipe = place.path("runs/run-pipe.json");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let done = place.ivoro("report runs --out report");
+    assert!(done.err.contains("run-pipe.json: not a plain file"), "{}", done.err);
+    assert!(done.good().contains("1 records"));
+    // a list of cells is no record
+    std::fs::write(place.path("grid.json"), "{}").unwrap();
+    assert!(place.ivoro("report grid.json --out report").bad(2).contains("expected a file"));
+}
+
+#[test]
+fn runs_with_other_settings_are_rows_of_their_own() {
+    let place = Place::new();
+    let run = |more: &str| {
+        let line = "run data.features --data-set made --variants iVoro-AC,iVoro-D --peers ranpac \
+                    --protocol 2,2,2 --iterations 5";
+        place.ivoro(&format!("{line} {more}")).good();
+    };
+    run("--pairs matched --ranpac-dim 30 --out runs/a");
+    run("--pairs all --ranpac-dim 40 --out runs/b");
+    place.ivoro("report runs --out report").good();
+    let table = std::fs::read_to_string(place.path("report/tables.csv")).unwrap();
+    let rows: Vec<&str> = table.lines().filter_map(|line| line.split(',').nth(2)).collect();
+    for name in ["iVoro-AC", "iVoro-AC · pairs all", "ranpac", "ranpac · dim 40", "iVoro-D"] {
+        assert_eq!(rows.iter().filter(|row| **row == name).count(), 1, "{name}\n{table}");
+    }
+}
+
 #[test]
 fn a_scene_and_an_embedding_are_computed_once_and_drawn() {
     let place = Place::new();

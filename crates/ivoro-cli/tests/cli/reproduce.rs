@@ -1,9 +1,11 @@
 //! A grid as a job: what it stands for, what is done again, and what stops it.
 
+use std::io::Write as _;
+
 use ivoro::record::RunRecord;
 use ivoro::store::ModelLock;
 
-use crate::harness::Place;
+use crate::harness::{Place, samples};
 
 /// A small grid on the features of a place.
 const GRID: &str = r#"
@@ -174,6 +176,98 @@ fn finished_cells_are_not_computed_again_and_others_are() {
 }
 
 #[test]
+fn a_finished_cell_of_other_data_is_computed_again() {
+    let place = Place::new();
+    place.grid("[[run]]\nprotocols = ['2,2,2']\nvariants = ['iVoro']\n");
+    place.reproduce("").good();
+    let record = "runs/data/2+2x2/default-order/heads/run.json";
+    let first = place.record(record);
+    let again = place.reproduce("");
+    assert!(again.err.contains("1 of 1 cells are finished"), "{}", again.err);
+    // a copy of the same samples is looked at, and nothing is computed
+    let bytes = std::fs::read(place.path("data.features")).unwrap();
+    std::fs::write(place.path("data.features"), bytes).unwrap();
+    let same = place.reproduce("");
+    assert!(same.err.contains("holds 1 finished methods"), "{}", same.err);
+    assert_eq!(place.record(record), first);
+    // other samples are another comparison
+    place.write("data.features", &samples(7, 0..6, 12), Some(&samples(8, 0..6, 4)));
+    let other = place.reproduce("");
+    assert!(other.err.contains("was of other data"), "{}", other.err);
+    other.good();
+    assert_ne!(place.record(record).options["data"], first.options["data"]);
+    // what has lost a number or a table is not finished
+    let mut lost = place.record(record);
+    lost.methods[0].phases[1].accuracy = f64::NAN;
+    std::fs::write(place.path(record), serde_json::to_string(&lost).unwrap()).unwrap();
+    place.reproduce("").good();
+    assert!(place.record(record).methods[0].phases[1].accuracy.is_finite());
+    std::fs::remove_file(place.path("runs/data/2+2x2/default-order/heads/phases.csv")).unwrap();
+    place.reproduce("").good();
+    assert!(place.path("runs/data/2+2x2/default-order/heads/phases.csv").exists());
+}
+
+/// What `numpy.savez` writes of these members.
+fn npz(members: &[(&str, &str, &str, Vec<u8>)]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, kind, shape, data) in members {
+        let options = zip::write::SimpleFileOptions::default();
+        writer.start_file(format!("{name}.npy"), options).unwrap();
+        let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n");
+        writer.write_all(b"\x93NUMPY\x01\x00").unwrap();
+        writer.write_all(&(header.len() as u16).to_le_bytes()).unwrap();
+        writer.write_all(header.as_bytes()).unwrap();
+        writer.write_all(data).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+#[test]
+fn an_archive_of_arrays_holds_features_or_images() {
+    let place = Place::new();
+    let numbers = (0..24u16).flat_map(|at| f32::from(at % 7).to_le_bytes()).collect();
+    let labels = (0..12u8).flat_map(|at| i64::from(at % 2).to_le_bytes()).collect::<Vec<u8>>();
+    let bytes = npz(&[("X", "<f4", "(12, 2)", numbers), ("y", "<i8", "(12,)", labels)]);
+    std::fs::write(place.path("points.npz"), bytes).unwrap();
+    let listed = place.ivoro("reproduce points.npz --list").good();
+    assert!(listed.contains("run points.npz") && !listed.contains("--training-seed"), "{listed}");
+    let said = place.ivoro("reproduce points.npz --list --size 8").bad(2);
+    assert!(said.contains("points.npz holds features: --size is for images"), "{said}");
+    let part = |name: &str, images: usize| {
+        let (pixels, shape) = (vec![7; images * 16], format!("({images}, 4, 4)"));
+        [
+            (format!("{name}_images"), shape, pixels),
+            (format!("{name}_labels"), format!("({images}, 1)"), vec![0; images]),
+        ]
+    };
+    let parts: Vec<(String, String, Vec<u8>)> =
+        ["train", "val", "test"].into_iter().flat_map(|name| part(name, 4)).collect();
+    let members: Vec<(&str, &str, &str, Vec<u8>)> = parts
+        .iter()
+        .map(|(name, shape, data)| (name.as_str(), "|u1", shape.as_str(), data.clone()))
+        .collect();
+    std::fs::write(place.path("pictures.npz"), npz(&members)).unwrap();
+    let listed = place.ivoro("reproduce pictures.npz --list --size 8 --skip-broken").good();
+    assert!(listed.lines().all(|line| line.contains("--size 8 --skip-broken")), "{listed}");
+    assert!(listed.contains("--training-seed"), "{listed}");
+}
+
+#[test]
+fn what_a_grid_reads_is_looked_for_first() {
+    let place = Place::new();
+    place.grid("[[run]]\nprotocols = ['2+2x2']\nvariants = ['iVoro']\nrecipe = 'none.toml'\n");
+    let said = place.ivoro("reproduce . --grid grid.toml").bad(2);
+    assert!(said.contains("none.toml: no such file"), "{said}");
+    let said = place.ivoro("reproduce cifar100 --data nowhere").bad(2);
+    assert!(said.contains("--data nowhere: no such file or folder\n"), "{said}");
+    let said = place.ivoro("reproduce data.features --out data.features").bad(2);
+    assert!(said.contains("data.features: a file, not a folder"), "{said}");
+    // large letters are no difference
+    let listed = place.ivoro("reproduce CIFAR-100 --list --quick").good();
+    assert_eq!(listed, place.ivoro("reproduce cifar100 --list --quick").good());
+}
+
+#[test]
 fn a_job_that_was_killed_goes_on() {
     let place = Place::new();
     place.grid(GRID);
@@ -208,8 +302,8 @@ fn a_cell_that_fails_does_not_stop_the_others() {
     );
     let done = place.reproduce("");
     assert_eq!(done.code, Some(1), "{}", done.err);
-    let named = "not finished: data/4-4/default-order/heads: protocol 4,4: it has 8 classes, the \
-                 features 6";
+    let named =
+        "not finished: data/4-4/default-order/heads: protocol 4,4: it has 8 classes, the data 6";
     assert!(done.err.contains(named), "{}", done.err);
     assert!(done.err.contains("2 of 3 cells are finished"), "{}", done.err);
     assert!(done.err.ends_with("error: 1 of 3 cells failed\n"), "{}", done.err);

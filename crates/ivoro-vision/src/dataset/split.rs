@@ -160,6 +160,16 @@ impl Split {
         Ok(readable)
     }
 
+    /// Reads every image once, so that one that can't be read is found before long work; nothing
+    /// is to be found where such images are left out anyway, or where all are in memory.
+    pub fn check_all(&self, fit: Fit, broken: Broken) -> Result<()> {
+        if broken == Broken::Skip || self.pixels().is_some() {
+            return Ok(());
+        }
+        let rows: Vec<usize> = (0..self.len()).collect();
+        rows.chunks(READ_AT_ONCE).try_for_each(|part| self.read(part, fit, broken).map(|_| ()))
+    }
+
     /// The images of `rows` in that order, brought to one shape. Files are decoded on all cores.
     pub fn read(&self, rows: &[usize], fit: Fit, broken: Broken) -> Result<Images> {
         fit.check()?;

@@ -87,10 +87,8 @@ pub(crate) fn side_by_side(group: &Group<'_>) -> Option<Shown> {
         kinds,
         lines: Vec::new(),
     };
-    let told = match chosen.iter().any(|one| one.paper.is_some()) {
-        true => " Paper: the number in its table.",
-        false => "",
-    };
+    let beside = chosen.iter().any(|one| one.paper.is_some());
+    let told = if beside { " Paper: the number in its table." } else { "" };
     let caption = format!(
         "A burst is {size} different test images of one class that are known to belong together. \
          It is an easier task and is never counted as single-image accuracy.{told}"

@@ -234,14 +234,14 @@ fn draw_sites(
     cells: &[Vec<(f64, f64)>],
     view: View,
 ) {
-    let seen = sites.iter().zip(cells).filter(|(site, _)| view.holds(site.at.map(f64::from)));
-    let (sites, cells): (Vec<&Site>, Vec<&Vec<(f64, f64)>>) = seen.unzip();
-    let places: Vec<(f64, f64)> =
-        sites.iter().map(|site| view.at(site.at.map(f64::from))).collect();
-    for (site, &at) in sites.iter().zip(&places) {
+    let place = |site: &Site| site.at.map(f64::from);
+    let seen: Vec<(&Site, &Vec<(f64, f64)>)> =
+        sites.iter().zip(cells).filter(|(site, _)| view.holds(place(site))).collect();
+    let places: Vec<(f64, f64)> = seen.iter().map(|(site, _)| view.at(place(site))).collect();
+    for ((site, _), &at) in seen.iter().zip(&places) {
         mark(canvas, at, site.sister as usize, palette::area(site.class as usize));
     }
-    let upright = sites.iter().zip(&places).filter(|(site, _)| site.sister == 0);
+    let upright = seen.iter().zip(&places).filter(|((site, _), _)| site.sister == 0);
     if upright.clone().count() > MOST_NAMES {
         return;
     }
@@ -249,12 +249,12 @@ fn draw_sites(
         ((EDGE, view.at([0.0, view.shown.high[1]]).1), (WIDTH - EDGE, view.bottom())),
         &places,
     );
-    for (site, &at) in upright {
+    for ((site, _), &at) in upright.clone() {
         names.put(canvas, &called(scene, site), at);
     }
     // a cell that its site lies outside of has the name too
-    for ((site, cell), &at) in sites.iter().zip(cells).zip(&places) {
-        if site.sister == 0 && !cell.is_empty() && !holds(cell, at) {
+    for ((site, cell), &at) in upright {
+        if !cell.is_empty() && !holds(cell, at) {
             let (x, y) = middle(cell);
             let name = fitted(&called(scene, site), SIZE - 1.0, MOST_ROOM);
             canvas.plate((x, y + 4.0), Anchor::Middle, &name, SIZE - 1.0);

@@ -8,6 +8,7 @@ use ivoro::record::{ClassOutcome, PhaseOutcome};
 use crate::figures::{Shown, evenly};
 use crate::group::{Group, Row};
 use crate::plot::boxes::{self, Whiskers};
+use crate::plot::canvas::Figure;
 use crate::plot::frame::Axis;
 use crate::plot::palette;
 use crate::plot::scale::{Scale, bounds};
@@ -188,10 +189,6 @@ fn gain(group: &Group<'_>, with: &Row<'_>, without: &Row<'_>) -> Option<Shown> {
         runs.iter_mut().for_each(|run| relative(run));
     }
     let points: Vec<(f64, f64)> = runs.concat();
-    let correlation = |points: &[(f64, f64)]| {
-        let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
-        pearson(&x, &y)
-    };
     if points.len() < 3 {
         return None;
     }
@@ -212,27 +209,13 @@ fn gain(group: &Group<'_>, with: &Row<'_>, without: &Row<'_>) -> Option<Shown> {
         1 => format!("n = {} classes", points.len()),
         several => format!("n = {} classes, {several} runs", points.len() / several),
     };
-    let kind = |run: usize| run % MOST_KINDS;
-    let dots = runs.iter().enumerate().flat_map(|(run, points)| {
-        points.iter().map(move |&at| Dot { at, name: None, kind: kind(run) })
-    });
-    let lines = runs.iter().zip(&by_run).enumerate();
-    let lines =
-        lines.filter_map(|(run, (points, r))| Some((kind(run), r.map(|_| regression(points))?)));
-    let kinds =
-        (0..runs.len().min(MOST_KINDS)).map(|run| (format!("run {}", run + 1), palette::line(run)));
-    let figure = scatter::Chart {
-        name: &format!("hv-gain-{}-{}", group.title(), with.label),
-        title: &title,
-        x: Axis::new(
-            format!("Δ accuracy of the class, points ({classes})"),
-            Scale::over(points.iter().map(|(gain, _)| *gain)),
-        ),
-        y: Axis::new(label, Scale::over(points.iter().map(|(_, hv)| *hv))),
-        lines: lines.collect(),
-        dots: dots.collect(),
-        kinds: kinds.collect(),
-    };
+    let x = Axis::new(
+        format!("Δ accuracy of the class, points ({classes})"),
+        Scale::over(points.iter().map(|(gain, _)| *gain)),
+    );
+    let y = Axis::new(label, Scale::over(points.iter().map(|(_, hv)| *hv)));
+    let name = format!("hv-gain-{}-{}", group.title(), with.label);
+    let figure = by_runs(&name, &title, x, y, &runs);
     let last = with.first().last()?;
     let tested = last.by_class.iter().map(|class| class.tested).filter(|tested| *tested > 0);
     let each: Vec<String> = by_run.iter().map(|r| told(*r)).collect();
@@ -248,7 +231,28 @@ fn gain(group: &Group<'_>, with: &Row<'_>, without: &Row<'_>) -> Option<Shown> {
         counted(tested.clone()),
         number(100.0 / tested.min().unwrap_or(1).max(1) as f64, 1)
     );
-    Some(Shown::new(figure.draw(), caption))
+    Some(Shown::new(figure, caption))
+}
+
+/// The points of each run under a mark of its own, with the line that fits them.
+fn by_runs(name: &str, title: &str, x: Axis, y: Axis, runs: &[Vec<(f64, f64)>]) -> Figure {
+    let kind = |run: usize| run % MOST_KINDS;
+    let dots = runs.iter().enumerate().flat_map(|(run, points)| {
+        points.iter().map(move |&at| Dot { at, name: None, kind: kind(run) })
+    });
+    let sloped = runs.iter().enumerate().filter(|(_, points)| correlation(points).is_some());
+    let lines = sloped.map(|(run, points)| (kind(run), regression(points)));
+    let kinds = (0..runs.len().min(MOST_KINDS)).map(|run| {
+        let name = format!("run {}", run + 1);
+        (name, palette::line(run))
+    });
+    let (dots, lines, kinds) = (dots.collect(), lines.collect(), kinds.collect());
+    scatter::Chart { name, title, x, y, dots, kinds, lines }.draw()
+}
+
+fn correlation(points: &[(f64, f64)]) -> Option<f64> {
+    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+    pearson(&x, &y)
 }
 
 /// HV in multiples of its mean: that of one network's distances differs from another's by its unit.

@@ -4,7 +4,7 @@ use ivoro::record::Kind;
 use maud::{Markup, html};
 
 use super::cells::{Line, Part, Shows, table};
-use super::{Album, missing_line, name, title};
+use super::{Album, missing_line, name, nothing, title};
 use crate::figures::phases;
 use crate::group::{Group, Row, best, by_data_set};
 
@@ -68,6 +68,9 @@ fn roles<'g, 'a>(group: &'g Group<'a>) -> Vec<Role<'g, 'a>> {
 
 fn taken(album: &mut Album, group: &Group<'_>) -> Markup {
     let roles = roles(group);
+    if roles.is_empty() {
+        return nothing();
+    }
     let line = |&(row, role): &Role<'_, '_>| Line {
         title: html! { (name(&row.label)) small { (role) } },
         ..Line::of(&[group], &row.label, &row.label, row.exemplar_free)

@@ -155,6 +155,11 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}")
 }
 
+/// Stands where all methods of some records had to be left out.
+fn nothing() -> Markup {
+    html! { p.missing { "No method of these records has all its numbers; why is said under \"What is missing\"." } }
+}
+
 /// The line that stands for a figure or a table whose data are not there.
 fn missing_line(what: &str, command: &str) -> Markup {
     html! { p.missing { "Not in these records: " (what) ". Run " code { (command) } " to get it." } }

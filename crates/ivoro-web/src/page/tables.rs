@@ -5,7 +5,7 @@ use ivoro::record::Kind;
 use maud::{Markup, html};
 
 use super::cells::{Columns, Line, Part, Shows, table};
-use super::{key, missing_line, name};
+use super::{key, missing_line, name, nothing};
 use crate::group::{Group, MOST_PROTOCOLS, OUTDATED, Row, by_data_set, first_and_further};
 use crate::paper::{Measure, paper, same_name};
 
@@ -35,12 +35,13 @@ pub(super) fn tables(groups: &[Group<'_>]) -> Markup {
                     "beside them. Run with " code { "--data-set NAME" } " to say it."
                 }
             }
-            @for (title, columns) in parts(set) {
+            @if set.iter().all(|group| group.rows.is_empty()) { (nothing()) }
+            @else { @for (title, columns) in parts(set) {
                 @if let Some(title) = title { h4 { (title) } }
                 (comparison(&columns))
                 (ablation(&columns))
                 (forgetting(&columns))
-            }
+            } }
         }
     }
 }
@@ -76,8 +77,9 @@ fn comparison(columns: &Columns<'_, '_>) -> Markup {
         rows: columns.iter().map(|group| group.best_variant()).collect(),
         counts: true,
     };
-    let chosen: Vec<String> =
-        best.rows.iter().map(|row| row.map_or("–".to_owned(), |row| row.label.clone())).collect();
+    let both = columns.iter().zip(&best.rows);
+    let chosen: Vec<(&&Group<'_>, String)> =
+        both.filter_map(|(group, row)| Some((group, (*row)?.label.clone()))).collect();
     let mut own = vec![best];
     if columns.iter().any(|group| group.row("iVoro").is_some()) {
         own.insert(0, Line::of(columns, "iVoro", "iVoro", true));
@@ -89,9 +91,9 @@ fn comparison(columns: &Columns<'_, '_>) -> Markup {
     ];
     html! {
         (table(columns, Shows::Accuracy, &parts, &format!("Table 1{}. Average accuracy over the phases and accuracy after the last phase, %.", source(columns, &paper().comparison.label))))
-        p {
+        @if !chosen.is_empty() { p {
             "The best variant is the one with the best average on the test samples, as in the paper: "
-            @for (at, (group, label)) in columns.iter().zip(&chosen).enumerate() {
+            @for (at, (group, label)) in chosen.iter().enumerate() {
                 @if at > 0 { ", " } (name(label)) " on " (name(&group.protocol))
             }
             ". So its number is a little too good as a forecast; Table 2 has all variants."
@@ -100,7 +102,7 @@ fn comparison(columns: &Columns<'_, '_>) -> Markup {
                     " The paper's on " (name(&group.protocol)) " is " (theirs) "."
                 }
             }
-        }
+        } }
     }
 }
 

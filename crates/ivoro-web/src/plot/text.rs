@@ -97,13 +97,11 @@ pub(crate) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
 pub(crate) fn balanced(text: &str, size: f64, most: f64) -> Vec<String> {
     let widest = wrapped(text, size, most);
     let narrower = (1..12).map(|step| most * (1.0 - 0.04 * f64::from(step)));
-    let fits = |lines: &Vec<String>| lines.len() == widest.len() && !lines.iter().any(is_cut);
+    let fits = |lines: &Vec<String>| {
+        lines.len() == widest.len() && !lines.iter().any(|line| line.contains('…'))
+    };
     let last = narrower.map(|most| wrapped(text, size, most)).take_while(fits).last();
     last.unwrap_or(widest)
-}
-
-fn is_cut(line: &String) -> bool {
-    line.contains('…')
 }
 
 /// A number with so many digits behind the point; the font has no minus sign, so a dash stands

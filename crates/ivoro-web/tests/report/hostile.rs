@@ -263,6 +263,18 @@ fn scenes_without_sense() {
 }
 
 #[test]
+fn of_records_without_a_number_no_empty_chart_is_drawn() {
+    let mut broken = record("digits", &[2, 2], &["iVoro", "fecam"]);
+    for phase in broken.methods.iter_mut().flat_map(|method| &mut method.phases) {
+        phase.accuracy = f64::NAN;
+    }
+    let report = report(&[broken]);
+    assert!(!report.figures.iter().any(|figure| figure.name().starts_with("accuracy")));
+    assert_eq!(report.html.matches("No method of these records has all its numbers").count(), 2);
+    assert!(report.html.contains("left out of tables and figures"));
+}
+
+#[test]
 fn a_name_is_no_formula_in_a_spreadsheet() {
     let name = "=HYPERLINK(\"http://evil\")\u{202e}";
     let csv = report(&[record(name, &[2, 2], &["iVoro"])]).csv;
