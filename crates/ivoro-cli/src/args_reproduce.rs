@@ -28,7 +28,7 @@ Another grid is a TOML file (docs/format.md has its keys):
   protocols = [\"50+5x10\"]
   variants = [\"paper\"]
   baselines = [\"pass\"]
-  arguments = [\"--holdout\", \"0.3\"]     further words for `ivoro run`";
+  arguments = [\"--holdout\", \"0.3\"]  # further words for `ivoro run`";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = MORE)]

@@ -250,9 +250,12 @@ fn given_lambda(record: &RunRecord) -> Option<u32> {
 pub(crate) fn groups(inputs: &Inputs) -> Vec<Group<'_>> {
     let records = &inputs.records;
     let mut groups: Vec<Group<'_>> = Vec::new();
-    // runs where all was chosen come first, so that they have the plain names
+    // runs where all was chosen, and the rest as usual, come first, so that they have the plain names
     let mut order: Vec<usize> = (0..records.len()).collect();
-    order.sort_by_key(|&run| given(&records[run].content).len());
+    order.sort_by_cached_key(|&run| {
+        let record = &records[run].content;
+        (given(record).len(), traits::unusual(record))
+    });
     for run in order {
         let record = &records[run].content;
         let (data_set, named) = match &record.data_set {

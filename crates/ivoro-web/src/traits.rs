@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use ivoro::Variant;
-use ivoro::head::Views;
+use ivoro::head::{Settings, Views};
+use ivoro::peers::PeerSettings;
 use ivoro::record::{Kind, MethodRecord, RunRecord};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Settings that nothing chose, by name: those that the method uses and the record tells. Seeds are
 /// not among them.
@@ -81,6 +82,18 @@ fn plain(value: &Value) -> String {
     }
 }
 
+/// How many settings of a record are others than the program's own.
+pub(crate) fn unusual(record: &RunRecord) -> usize {
+    let usual = json!({"settings": Settings::default(), "peers": PeerSettings::default()});
+    let mut own = Traits::new();
+    for part in ["settings", "peers"] {
+        record.options.get(part).iter().for_each(|part| flatten("", part, &mut own));
+    }
+    let mut usually = Traits::new();
+    usual.as_object().into_iter().flatten().for_each(|(_, part)| flatten("", part, &mut usually));
+    different(&usually, &own).len()
+}
+
 /// Whether nothing that both tell is different.
 pub(crate) fn agree(one: &Traits, other: &Traits) -> bool {
     one.iter().all(|(name, value)| other.get(name).is_none_or(|theirs| theirs == value))
@@ -95,8 +108,6 @@ pub(crate) fn different(one: &Traits, other: &Traits) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn made(name: &str, kind: Kind, options: Value) -> Traits {

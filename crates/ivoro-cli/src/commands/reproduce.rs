@@ -1,5 +1,6 @@
 //! A grid of runs as one job that can be stopped and goes on where it was.
 
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -205,7 +206,7 @@ impl Job {
     /// Runs what is not finished. A cell that fails does not keep the others from running.
     fn work(&self, prepared: &[RunArguments]) -> Result<Vec<Failed<'_>>, Failure> {
         let started = Instant::now();
-        let stamps: Vec<Option<String>> = prepared.iter().map(|cell| self.stamp(cell)).collect();
+        let stamps = self.stamps(prepared);
         let both = self.cells.iter().zip(&stamps);
         let finished: Vec<bool> =
             both.map(|(cell, stamp)| is_finished(&self.out, cell, stamp.as_deref())).collect();
@@ -257,13 +258,18 @@ impl Job {
         Ok(output::write_whole(&folder.join(MARK), &(serde_json::to_string(&mark)? + "\n"))?)
     }
 
-    /// Tells whether what a cell reads has been changed; nothing for what comes with the program.
-    fn stamp(&self, arguments: &RunArguments) -> Option<String> {
+    /// For each cell what tells whether what it reads has been changed; nothing for what comes with
+    /// the program.
+    fn stamps(&self, prepared: &[RunArguments]) -> Vec<Option<String>> {
         let own: Vec<&Path> = self.own_files().collect();
-        let data = arguments.features.iter().map(PathBuf::as_path);
-        let read = data.chain(named_files(arguments)).filter(|path| !own.contains(path));
-        let read: Vec<&Path> = read.collect();
-        (!read.is_empty()).then(|| stamp_of(&read))
+        // most cells read the same, which may be a million files
+        let mut known: HashMap<Vec<&Path>, String> = HashMap::new();
+        let mut stamp = |arguments| {
+            let read: Vec<&Path> = read_by(arguments).filter(|path| !own.contains(path)).collect();
+            let stamp = || known.entry(read.clone()).or_insert_with(|| stamp_of(&read)).clone();
+            (!read.is_empty()).then(stamp)
+        };
+        prepared.iter().map(&mut stamp).collect()
     }
 
     fn end(&self, failed: &[Failed<'_>]) -> Result<(), Failure> {
@@ -371,6 +377,11 @@ fn named_files(arguments: &RunArguments) -> impl Iterator<Item = &Path> {
     };
     let named = pipeline.backbone.iter().chain(&pipeline.training.recipe).chain(judge);
     named.map(PathBuf::as_path).chain(lists)
+}
+
+/// All that a run reads.
+fn read_by(arguments: &RunArguments) -> impl Iterator<Item = &Path> {
+    arguments.features.iter().map(PathBuf::as_path).chain(named_files(arguments))
 }
 
 /// Names, sizes and times of files, and of all files in folders, in one hash.
