@@ -159,6 +159,8 @@ if __name__ == "__main__":
     DEVICE = sys.argv[1] if len(sys.argv) > 1 else "cuda"
     VIEWS, CLASSES = (int(sys.argv[at]) if len(sys.argv) > at else usual for at, usual in ((2, 256), (3, 60)))
     torch.backends.cudnn.benchmark = True
+    if CLASSES <= OLD:
+        sys.exit(f"{CLASSES} classes: there are {OLD} before the phase, so it takes more than that")
     print(f"PyTorch {torch.__version__}, {DEVICE}, {VIEWS} views a step, {CLASSES} classes")
     for name in METHODS:
         print(f"{name}: {milliseconds(step_of(name, DEVICE, VIEWS, CLASSES), DEVICE):.2f} ms a step", flush=True)

@@ -10,12 +10,12 @@ use crate::image_args::FitArguments;
 /// What `--help` says besides: how a job is begun, gone on with and looked at.
 pub(crate) const MORE: &str = "\
 Examples:
-  ivoro reproduce mnist --quick                   minutes, on images that come with the program
+  ivoro reproduce mnist --quick                    minutes, on images that come with the program
   ivoro reproduce cifar100 --data cifar-100-binary --device cuda
-  ivoro reproduce photos/ --size 64 --skip-broken any folder of images by class
-  ivoro reproduce features.npz                    any file of features
-  ivoro reproduce cifar100 --list                 the commands alone
-  ivoro report runs --out report                  then: all that is finished, as one page
+  ivoro reproduce photos/ --size 64 --skip-broken  any folder of images by class
+  ivoro reproduce features.npz                     any file of features
+  ivoro reproduce cifar100 --list                  the commands alone
+  ivoro report runs --out report                   then: all that is finished, as one page
 
 A cell is one command `ivoro run`: a protocol, a class order, a seed and some methods. It leaves
 run.json, the CSV files and cell.json in a folder of its own. The same command again goes on where a

@@ -1,6 +1,6 @@
 //! Records put together: what belongs to one data set and protocol, and what is averaged over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use ivoro::Variant;
@@ -109,6 +109,11 @@ impl<'a> Row<'a> {
             if values.is_empty() { f64::NAN } else { mean_deviation(&values).0 }
         };
         (0..phases).map(mean).collect()
+    }
+
+    /// The same of some of its records.
+    pub(crate) fn of(&self, entries: Vec<Entry<'a>>) -> Self {
+        Self { entries, ..self.clone() }
     }
 
     /// Whether its records are of the method as it was before.
@@ -256,7 +261,7 @@ pub(crate) fn groups(inputs: &Inputs) -> Vec<Group<'_>> {
         let record = &records[run].content;
         (given(record).len(), traits::unusual(record))
     });
-    for run in order {
+    for &run in &order {
         let record = &records[run].content;
         let (data_set, named) = match &record.data_set {
             Some(name) => (name.clone(), true),
@@ -286,9 +291,9 @@ pub(crate) fn groups(inputs: &Inputs) -> Vec<Group<'_>> {
             row.entries = present;
             group.superseded.extend::<Vec<Entry<'_>>>(old);
         }
-        tell_apart(&mut group.rows);
-        group.rows.sort_by_key(rank);
     }
+    tell_apart(&mut groups, &order);
+    groups.iter_mut().for_each(|group| group.rows.sort_by_key(rank));
     groups.sort_by_key(place);
     groups
 }
@@ -399,16 +404,39 @@ fn row_of(entry: Entry<'_>, label: String) -> Row<'_> {
 /// Settings that a label tells, where several are different.
 const MOST_TOLD: usize = 3;
 
-/// Rows of one name that were made with other settings say so, all but the first.
-fn tell_apart(rows: &mut [Row<'_>]) {
-    for at in 1..rows.len() {
-        let (before, rest) = rows.split_at_mut(at);
-        let row = &mut rest[0];
-        let label = row.label.clone();
-        let mut firsts = before.iter().filter(|first| first.name == row.name);
-        let Some(first) = firsts.find(|first| first.label == label) else { continue };
-        let different = traits::different(&first.traits, &row.traits);
-        row.label = format!("{label} · {}", different[..different.len().min(MOST_TOLD)].join(", "));
+/// Rows of one data set and name that were made with other settings than the first say so, whatever
+/// their protocols: tables put protocols side by side.
+fn tell_apart(groups: &mut [Group<'_>], order: &[usize]) {
+    let mut rows: Vec<(&str, &mut Row<'_>)> = groups
+        .iter_mut()
+        .flat_map(|group| group.rows.iter_mut().map(|row| (group.data_set.as_str(), row)))
+        .collect();
+    // the most usual first
+    let places: HashMap<usize, usize> = order.iter().copied().zip(0..).collect();
+    rows.sort_by_key(|(_, row)| places.get(&row.first().run).copied());
+    let mut firsts: HashMap<(String, String), Traits> = HashMap::new();
+    for (data_set, row) in rows {
+        let first = firsts.entry((data_set.to_lowercase(), row.label.clone())).or_default();
+        if traits::agree(first, &row.traits) {
+            first.extend(row.traits.clone());
+        } else {
+            let different = traits::different(first, &row.traits);
+            let told = different.len().min(MOST_TOLD);
+            row.label = format!("{} · {}", row.label, different[..told].join(", "));
+        }
+    }
+    groups.iter_mut().for_each(|group| number_equal(&mut group.rows));
+}
+
+/// Names that are still the same get a number, or one row would stand for all of them.
+fn number_equal(rows: &mut [Row<'_>]) {
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for row in rows {
+        let count = counts.entry(row.label.clone()).or_insert(0);
+        *count += 1;
+        if *count > 1 {
+            row.label = format!("{} ({count})", row.label);
+        }
     }
 }
 

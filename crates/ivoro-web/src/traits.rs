@@ -1,5 +1,6 @@
 //! What results of one method must have been made with alike, or they are not averaged.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use ivoro::Variant;
@@ -19,6 +20,9 @@ pub(crate) fn of(record: &RunRecord, method: &MethodRecord) -> Traits {
     if let Some(training) = options.get("training") {
         flatten("base ", training, &mut found);
     }
+    // which share is held out, whatever the seed
+    let split = record.split.split(", seed").next().unwrap_or_default();
+    found.insert("split".to_owned(), split.to_owned());
     match method.kind {
         Kind::Variant => {
             let Ok(variant) = method.name.parse::<Variant>() else { return found };
@@ -66,6 +70,10 @@ fn flatten(before: &str, value: &Value, found: &mut Traits) {
     for (name, value) in value.as_object().into_iter().flatten() {
         match value {
             _ if name == "seed" => {}
+            // one of several kinds, as `{"steps": [44, 89]}`
+            Value::Object(kind) if kind.len() == 1 => {
+                found.insert(format!("{before}{name}"), plain(value));
+            }
             Value::Object(_) => flatten(&format!("{before}{name} "), value, found),
             value => {
                 found.insert(format!("{before}{name}"), plain(value));
@@ -78,12 +86,23 @@ fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(all) => all.iter().map(plain).collect::<Vec<_>>().join(" "),
+        Value::Object(all) => {
+            let words = all.iter().map(|(name, value)| format!("{name} {}", plain(value)));
+            words.collect::<Vec<_>>().join(", ")
+        }
+        // most are numbers of 32 bits, which 64 would write out at length
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().map_or_else(String::new, |value| (value as f32).to_string())
+        }
         other => other.to_string(),
     }
 }
 
-/// How many settings of a record are others than the program's own.
-pub(crate) fn unusual(record: &RunRecord) -> usize {
+/// How many settings of a record are others than the program's own; of trainings, the longest is the
+/// most usual one.
+pub(crate) fn unusual(record: &RunRecord) -> (usize, Reverse<u64>) {
+    let epochs = |place: &str| record.options.pointer(place).and_then(Value::as_u64).unwrap_or(0);
+    let longest = Reverse(epochs("/training/recipe/epochs").max(epochs("/phases/epochs")));
     let usual = json!({"settings": Settings::default(), "peers": PeerSettings::default()});
     let mut own = Traits::new();
     for part in ["settings", "peers"] {
@@ -91,7 +110,7 @@ pub(crate) fn unusual(record: &RunRecord) -> usize {
     }
     let mut usually = Traits::new();
     usual.as_object().into_iter().flatten().for_each(|(_, part)| flatten("", part, &mut usually));
-    different(&usually, &own).len()
+    (different(&usually, &own).len(), longest)
 }
 
 /// Whether nothing that both tell is different.
@@ -145,6 +164,31 @@ mod tests {
         assert!(agree(&one, &made("iVoro-KW", Kind::Variant, Value::Null)));
         let longer = json!({"training": {"recipe": {"epochs": 9, "seed": 1}}});
         assert!(!agree(&one, &made("iVoro-KW", Kind::Variant, longer)));
+    }
+
+    #[test]
+    fn another_schedule_or_share_is_a_difference() {
+        let of = |schedule: Value| {
+            made(
+                "PASS",
+                Kind::Baseline,
+                json!({"phases": {"schedule": schedule, "rate": 0.001f32}}),
+            )
+        };
+        let (steps, cosine) = (of(json!({"steps": [44, 89]})), of(json!({"cosine": 5})));
+        assert!(!agree(&steps, &cosine));
+        assert_eq!(different(&steps, &cosine), ["schedule cosine 5"]);
+        assert_eq!(steps["rate"], "0.001");
+        let held = |split: &str| {
+            let method = MethodRecord { name: "ncm".to_owned(), ..MethodRecord::default() };
+            of_split(split, &method)
+        };
+        assert!(agree(&held("0.2 of each, seed 1"), &held("0.2 of each, seed 2")));
+        assert!(!agree(&held("0.2 of each, seed 1"), &held("0.3 of each, seed 1")));
+    }
+
+    fn of_split(split: &str, method: &MethodRecord) -> Traits {
+        of(&RunRecord { split: split.to_owned(), ..RunRecord::default() }, method)
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use ivoro::record::{MethodRecord, RunRecord};
-use ivoro_web::is_whole;
+use ivoro_web::{Inputs, is_whole};
 
 use crate::failure::Failure;
 use crate::output;
@@ -40,9 +40,12 @@ impl Ledger {
             return false;
         };
         let method = self.earlier.remove(at);
-        let taken = same(&method);
+        let whole = is_whole(&method, self.record.phases.len());
+        let taken = whole && same(&method);
         if taken {
             self.record.methods.push(method);
+        } else if !whole {
+            anstream::eprintln!("note: {name} has lost a number; it is run again");
         } else {
             anstream::eprintln!("note: {name} was trained in another way; it is trained again");
         }
@@ -53,42 +56,81 @@ impl Ledger {
     pub(super) fn push(&mut self, method: MethodRecord) -> Result<(), Failure> {
         self.record.methods.push(method);
         let Some(path) = &self.path else { return Ok(()) };
-        Ok(output::write_whole(path, &(serde_json::to_string(&self.whole())? + "\n"))?)
+        output::write_whole(path, &(serde_json::to_string(&self.whole())? + "\n"))?;
+        // all that a compressed record held is in the new one
+        let packed = packed(path);
+        if packed.exists() {
+            fs_err::remove_file(packed)?;
+        }
+        Ok(())
     }
 }
 
+/// The methods of the file, or of a compressed one in its place.
 fn finished(path: &Path, wanted: &RunRecord) -> Result<Vec<MethodRecord>, Failure> {
-    if !path.exists() {
+    let Some(file) = [path.to_owned(), packed(path)].into_iter().find(|file| file.exists()) else {
         return Ok(Vec::new());
-    }
-    let text = fs_err::read_to_string(path)?;
-    let read: Result<RunRecord, _> = serde_json::from_str(&text);
-    let why = match &read {
-        Ok(_) => "was of other data, options or another version".to_owned(),
-        Err(error) => format!("can't be read ({error})"),
     };
-    let found = read.ok().map(RunRecord::with_revisions);
-    let same = |found: &RunRecord| RunRecord { methods: Vec::new(), ..found.clone() } == *wanted;
-    if let Some(mut found) = found.filter(same) {
-        // one that lost a number is run again
-        found.methods.retain(|method| is_whole(method, wanted.phases.len()));
+    let mut inputs = Inputs::default();
+    inputs.add("run.json", &fs_err::read(&file)?);
+    let found = inputs.records.pop().map(|found| found.content);
+    let why = match inputs.problems.first().filter(|_| found.is_none()) {
+        Some(problem) => format!("can't be read ({})", problem.error),
+        None => "was of other data, options or another version".to_owned(),
+    };
+    if let Some(found) = found.filter(|found| is_of(found, wanted)) {
         anstream::eprintln!(
             "note: {} holds {} finished methods; they are not run again",
-            path.display(),
+            file.display(),
             found.methods.len()
         );
         return Ok(found.methods);
     }
-    let before = |number: usize| match number {
-        1 => path.with_extension("json.before"),
-        _ => path.with_extension(format!("json.before-{number}")),
+    let aside = put_aside(&file)?;
+    anstream::eprintln!("note: {} {why}; it is now {}", file.display(), aside.display());
+    // pictures of the other comparison do not belong to this one
+    for entry in fs_err::read_dir(path.parent().unwrap_or(path))? {
+        let picture = entry?.path();
+        let name = picture.to_string_lossy();
+        if name.ends_with(".scene.json") || name.ends_with(".tsne.json") {
+            put_aside(&picture)?;
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The name of a compressed record.
+fn packed(path: &Path) -> PathBuf {
+    path.with_extension("json.gz")
+}
+
+/// Whether a record is of the very comparison that is wanted. Some options were not told by earlier
+/// versions: where the record lacks them they are no difference.
+fn is_of(found: &RunRecord, wanted: &RunRecord) -> bool {
+    let mut wanted = wanted.clone();
+    if let Some(options) = wanted.options.as_object_mut() {
+        for late in ["layers", "training"] {
+            if found.options.get(late).is_none() {
+                options.remove(late);
+            }
+        }
+    }
+    RunRecord { methods: Vec::new(), ..found.clone() } == wanted
+}
+
+/// Gives a file another name; nothing that was put aside earlier is written over.
+fn put_aside(path: &Path) -> Result<PathBuf, Failure> {
+    let before = |number: usize| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match number {
+            1 => path.with_file_name(format!("{name}.before")),
+            _ => path.with_file_name(format!("{name}.before-{number}")),
+        }
     };
-    // nothing that was put aside earlier is written over
     let free = (1..=MOST_ASIDE).map(before).find(|aside| !aside.exists());
     let aside = free.ok_or_else(|| {
         Failure::Usage(format!("{}: {MOST_ASIDE} others were put aside here", path.display()))
     })?;
     fs_err::rename(path, &aside)?;
-    anstream::eprintln!("note: {} {why}; it is now {}", path.display(), aside.display());
-    Ok(Vec::new())
+    Ok(aside)
 }

@@ -101,7 +101,7 @@ fn records(runs: &Path, inputs: &mut Inputs) -> Result<Vec<PathBuf>, Failure> {
         let name = folder.strip_prefix(runs).unwrap_or(folder);
         inputs.unread(&name.to_string_lossy(), error);
     };
-    walk(runs, &mut HashSet::new(), &mut found, &mut unread);
+    walk(runs, &mut found, &mut unread);
     found.sort();
     if found.is_empty() {
         let text = format!("{}: no run.json, *.scene.json or *.tsne.json in it", runs.display());
@@ -110,33 +110,33 @@ fn records(runs: &Path, inputs: &mut Inputs) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// Every folder once, wherever links lead.
-fn walk(
-    folder: &Path,
-    seen: &mut HashSet<PathBuf>,
-    found: &mut Vec<PathBuf>,
-    unread: &mut impl FnMut(&Path, std::io::Error),
-) {
-    let listed = folder.canonicalize().and_then(|real| Ok((real, std::fs::read_dir(folder)?)));
-    let entries = match listed {
-        Ok((real, _)) if !seen.insert(real.clone()) => return,
-        Ok((_, entries)) => entries,
-        Err(error) => return unread(folder, error),
-    };
-    // folders themselves come before links to them
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort_by_key(|path| (path.is_symlink(), path.clone()));
-    for path in paths {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        if path.is_dir() {
-            walk(&path, seen, found, unread);
-        } else if name.is_some_and(|name| FileKind::of(&name).is_some()) {
-            // a pipe, say, would never end
-            if path.metadata().is_ok_and(|about| !about.is_file()) {
-                unread(&path, std::io::Error::other("not a plain file"));
-            } else {
-                found.push(path);
+/// Every folder once: first all that are there themselves, then those that links lead to.
+fn walk(runs: &Path, found: &mut Vec<PathBuf>, unread: &mut impl FnMut(&Path, std::io::Error)) {
+    let mut seen = HashSet::new();
+    let (mut folders, mut links) = (vec![runs.to_owned()], Vec::new());
+    while let Some(folder) = folders.pop().or_else(|| links.pop()) {
+        let listed = folder.canonicalize().and_then(|real| Ok((real, std::fs::read_dir(&folder)?)));
+        let entries = match listed {
+            Ok((real, _)) if !seen.insert(real.clone()) => continue,
+            Ok((_, entries)) => entries,
+            Err(error) => {
+                unread(&folder, error);
+                continue;
+            }
+        };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            if path.is_dir() {
+                if path.is_symlink() { links.push(path) } else { folders.push(path) }
+            } else if name.is_some_and(|name| FileKind::of(&name).is_some()) {
+                // a pipe, say, would never end
+                if path.metadata().is_ok_and(|about| !about.is_file()) {
+                    unread(&path, std::io::Error::other("not a plain file"));
+                } else {
+                    found.push(path);
+                }
             }
         }
+        links.sort();
     }
 }

@@ -1,6 +1,6 @@
 //! A grid of runs as one job that can be stopped and goes on where it was.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -254,6 +254,13 @@ impl Job {
         let methods = recorded(&folder).unwrap_or_default();
         let arguments = cell.words.clone();
         let files = made(&folder)?;
+        let before = mark_of(&folder).map_or(Vec::new(), |mark| mark.files);
+        for lost in before.iter().filter(|file| !files.contains(file)) {
+            eprintln!(
+                "note: {} is gone and is made in training alone; remove run.json there to train again",
+                folder.join(lost).display()
+            );
+        }
         let mark = Mark { version: MARK_VERSION, arguments, methods, inputs, files };
         Ok(output::write_whole(&folder.join(MARK), &(serde_json::to_string(&mark)? + "\n"))?)
     }
@@ -264,9 +271,14 @@ impl Job {
         let own: Vec<&Path> = self.own_files().collect();
         // most cells read the same, which may be a million files
         let mut known: HashMap<Vec<&Path>, String> = HashMap::new();
+        let real = |path: &Path| path.canonicalize().ok();
+        let cache = prepared.first().and_then(|cell| cell.pipeline.cache.as_deref());
+        let written: Vec<PathBuf> =
+            [Some(self.out.as_path()), cache].into_iter().flatten().filter_map(real).collect();
         let mut stamp = |arguments| {
             let read: Vec<&Path> = read_by(arguments).filter(|path| !own.contains(path)).collect();
-            let stamp = || known.entry(read.clone()).or_insert_with(|| stamp_of(&read)).clone();
+            let made = || stamp_of(&read, &written);
+            let stamp = || known.entry(read.clone()).or_insert_with(made).clone();
             (!read.is_empty()).then(stamp)
         };
         prepared.iter().map(&mut stamp).collect()
@@ -375,7 +387,9 @@ fn named_files(arguments: &RunArguments) -> impl Iterator<Item = &Path> {
         Some(Judge::File(path)) => Some(path),
         _ => None,
     };
-    let named = pipeline.backbone.iter().chain(&pipeline.training.recipe).chain(judge);
+    let labels = &arguments.input.labels;
+    let named =
+        pipeline.backbone.iter().chain(&pipeline.training.recipe).chain(judge).chain(labels);
     named.map(PathBuf::as_path).chain(lists)
 }
 
@@ -384,26 +398,32 @@ fn read_by(arguments: &RunArguments) -> impl Iterator<Item = &Path> {
     arguments.features.iter().map(PathBuf::as_path).chain(named_files(arguments))
 }
 
-/// Names, sizes and times of files, and of all files in folders, in one hash.
-fn stamp_of(paths: &[&Path]) -> String {
-    fn add(path: &Path, depth: usize, lines: &mut Vec<String>) {
-        let Ok(about) = std::fs::metadata(path) else { return };
+/// Names, sizes and times of files, and of all files in folders but hidden ones and those that are
+/// written, in one hash.
+fn stamp_of(paths: &[&Path], written: &[PathBuf]) -> String {
+    // each folder once, wherever links lead
+    let mut seen: HashSet<PathBuf> = written.iter().cloned().collect();
+    let mut left: Vec<PathBuf> = paths.iter().map(|path| path.to_path_buf()).collect();
+    // names of classes may stand beside an archive
+    left.extend(paths.iter().map(|path| path.with_extension("classes.txt")));
+    let mut lines = Vec::new();
+    while let Some(path) = left.pop() {
+        let Ok(about) = std::fs::metadata(&path) else { continue };
         if about.is_dir() {
-            let inside = std::fs::read_dir(path).into_iter().flatten().flatten();
-            inside.filter(|_| depth > 0).for_each(|one| add(&one.path(), depth - 1, lines));
-            return;
+            if path.canonicalize().is_ok_and(|real| seen.insert(real)) {
+                let inside = std::fs::read_dir(&path).into_iter().flatten().flatten();
+                let shown =
+                    inside.filter(|one| !one.file_name().to_string_lossy().starts_with('.'));
+                left.extend(shown.map(|one| one.path()));
+            }
+            continue;
         }
         let since = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         lines.push(format!("{} {} {since:?}", path.display(), about.len()));
     }
-    let mut lines = Vec::new();
-    paths.iter().for_each(|path| add(path, DEPTH, &mut lines));
     lines.sort();
     fingerprint(lines.join("\n").as_bytes())
 }
-
-/// How deep folders of images may lie in each other.
-const DEPTH: usize = 16;
 
 /// Names of the files that a run has left in a folder.
 fn made(folder: &Path) -> Result<Vec<String>, Failure> {
@@ -476,14 +496,17 @@ struct Mark {
     files: Vec<String>,
 }
 
+fn mark_of(folder: &Path) -> Option<Mark> {
+    serde_json::from_str(&std::fs::read_to_string(folder.join(MARK)).ok()?).ok()
+}
+
 /// Whether the same command came to its end here, has read what is there now, and has all that it
 /// left: then nothing is to be done. Where something has changed the run itself sees what to do.
 fn is_finished(out: &Path, cell: &Cell, inputs: Option<&str>) -> bool {
     let folder = out.join(&cell.folder);
-    let read = || -> Option<Mark> {
-        serde_json::from_str(&std::fs::read_to_string(folder.join(MARK)).ok()?).ok()
+    let Some(mark) = mark_of(&folder).filter(|mark| mark.version <= MARK_VERSION) else {
+        return false;
     };
-    let Some(mark) = read().filter(|mark| mark.version <= MARK_VERSION) else { return false };
     let held = recorded(&folder).unwrap_or_default();
     mark.arguments == cell.words
         && !mark.methods.is_empty()

@@ -192,14 +192,22 @@ fn judging_features(
     let images = dataset.rehearsal(base, JUDGING, arguments.settings.seed);
     let identity = images.identity()?;
     let pipeline = Pipeline::new(&arguments.pipeline, &images, &identity)?;
-    pipeline.features(pipeline.weights((0..taught as u32).collect())?)
+    let weights = pipeline.weights((0..taught as u32).collect())?;
+    pipeline.read_features(weights, |path| read(arguments, path).map(|_| path.to_owned()))
 }
 
 /// How a network of ours was trained, whatever its seed.
 pub(super) fn training_of(weights: &Weights) -> Option<Value> {
     let mut recipe: Value = serde_json::from_str(weights.metadata.get("recipe")?).ok()?;
     recipe.as_object_mut()?.remove("seed");
-    Some(json!({ "recipe": recipe, "dimensions": weights.architecture.dimensions() }))
+    let architecture = &weights.architecture;
+    Some(json!({
+        "recipe": recipe,
+        "dimensions": architecture.dimensions(),
+        "widths": architecture.widths,
+        "depth": architecture.depth,
+        "fit": weights.metadata.get("fit"),
+    }))
 }
 
 /// Images and a network that knows the base classes.
@@ -303,7 +311,7 @@ impl<'a> Pipeline<'a> {
             // it is what is asked of it that is wrong
             return Err(failure);
         }
-        made_again(&path, &failure)?;
+        made_again(&path, failure)?;
         reader(&self.features(weights)?)
     }
 
@@ -371,22 +379,28 @@ impl<'a> Pipeline<'a> {
                     eprintln!("weights from {}", path.display());
                     return Ok(path);
                 }
-                Err(error) => made_again(&path, &error.into())?,
+                Err(error) => made_again(&path, error.into())?,
             }
         }
         // an image that can't be read is found now, not after hours of training
+        let spinner = progress::spinner("looking at all images");
         for split in [&self.dataset.train, &self.dataset.test] {
             split.check_all(plan.fit, plan.broken)?;
         }
+        spinner.finish_and_clear();
         train::train_to(self.dataset, plan, &path, Precision::Half)?;
         Ok(path)
     }
 }
 
-/// Takes a damaged file of the cache away.
-fn made_again(path: &Path, failure: &Failure) -> Result<(), Failure> {
+/// Puts a damaged file of the cache aside; one that could not even be read may be whole.
+fn made_again(path: &Path, failure: Failure) -> Result<(), Failure> {
+    if matches!(failure, Failure::Io(_) | Failure::Library(ivoro::Error::Io(_))) {
+        return Err(failure);
+    }
     eprintln!("note: {}; it is made again", failure.sentence());
-    Ok(fs_err::remove_file(path)?)
+    let aside = path.with_extension("damaged");
+    Ok(fs_err::rename(path, aside)?)
 }
 
 fn short_hash(made_of: &str) -> String {

@@ -6,7 +6,7 @@ use ivoro::record::Kind;
 use serde_json::Value;
 
 use crate::figures::{Shown, outdated};
-use crate::group::{Group, Row};
+use crate::group::{Entry, Group, Row};
 use crate::plot::frame::Axis;
 use crate::plot::palette;
 use crate::plot::scale::{Scale, bytes, seconds};
@@ -15,7 +15,7 @@ use crate::plot::scatter::{Chart, Dot};
 /// Bytes kept for each class against average accuracy.
 pub(crate) fn memory(group: &Group<'_>) -> Option<Shown> {
     let cost = |row: &Row<'_>| row.spread(|entry| entry.method.summary.bytes_per_class);
-    let points = points(group, |row| Some(cost(row)?.mean));
+    let points = points(&group.rows, |row| Some(cost(row)?.mean));
     let title = format!("{}: bytes kept against accuracy", group.title());
     let scale = Scale::logarithmic(points.iter().map(|(_, x, _)| *x), bytes);
     let x = Axis::new("kept for each class after the last phase", scale);
@@ -28,12 +28,23 @@ pub(crate) fn time(group: &Group<'_>) -> Vec<Shown> {
     let cost = |row: &Row<'_>| {
         row.spread(|entry| entry.method.summary.seconds / entry.method.phases.len().max(1) as f64)
     };
-    let mut devices: BTreeMap<String, Vec<Point<'_, '_>>> = BTreeMap::new();
-    for point in points(group, |row| Some(cost(row)?.mean)) {
-        devices.entry(device(point.0)).or_default().push(point);
+    if group.rows.len() < 2 {
+        return Vec::new();
+    }
+    // a method may have run on both
+    let mut devices: BTreeMap<&str, Vec<Row<'_>>> = BTreeMap::new();
+    for row in &group.rows {
+        for entry in &row.entries {
+            let rows = devices.entry(device(entry)).or_default();
+            match rows.last_mut().filter(|last| last.label == row.label) {
+                Some(last) => last.entries.push(*entry),
+                None => rows.push(row.of(vec![*entry])),
+            }
+        }
     }
     let several = devices.len() > 1;
-    let of_device = |(device, points): (String, Vec<Point<'_, '_>>)| {
+    let of_device = |(device, rows): (&&str, &Vec<Row<'_>>)| {
+        let points = points(rows, |row| Some(cost(row)?.mean));
         let on = if several { format!(" on {device}") } else { String::new() };
         let title = format!("{}: seconds against accuracy{on}", group.title());
         let scale = Scale::logarithmic(points.iter().map(|(_, x, _)| *x), seconds);
@@ -45,13 +56,13 @@ pub(crate) fn time(group: &Group<'_>) -> Vec<Shown> {
         );
         Some(shown)
     };
-    devices.into_iter().filter_map(of_device).collect()
+    devices.iter().filter_map(of_device).collect()
 }
 
 /// What a method was computed on. Heads on features are computed on a processor and do not say so.
-fn device(row: &Row<'_>) -> String {
-    let told = row.first().method.settings.get("device").and_then(Value::as_str);
-    told.filter(|device| *device != "cpu").unwrap_or("a processor").to_owned()
+fn device(entry: &Entry<'_>) -> &'static str {
+    let told = entry.method.settings.get("device").and_then(Value::as_str);
+    if told.is_some_and(|device| device != "cpu") { "a GPU" } else { "a processor" }
 }
 
 /// Variants that are named besides the best.
@@ -60,12 +71,12 @@ const OWN: usize = 4;
 type Point<'g, 'a> = (&'g Row<'a>, f64, f64);
 
 fn points<'g, 'a>(
-    group: &'g Group<'a>,
+    rows: &'g [Row<'a>],
     cost: impl Fn(&Row<'a>) -> Option<f64>,
 ) -> Vec<Point<'g, 'a>> {
     let point =
         |row: &'g Row<'a>| Some((row, cost(row).filter(|c| *c > 0.0)?, row.average()?.mean));
-    group.rows.iter().filter_map(point).collect()
+    rows.iter().filter_map(point).collect()
 }
 
 fn kind(row: &Row<'_>) -> usize {
@@ -85,7 +96,7 @@ fn chart(
     x: Axis,
     points: &[Point<'_, '_>],
 ) -> Option<Shown> {
-    if points.len() < 2 {
+    if points.is_empty() || group.rows.len() < 2 {
         return None;
     }
     let beaten = |(_, cost, accuracy): &Point<'_, '_>| {

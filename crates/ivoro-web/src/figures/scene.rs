@@ -101,8 +101,15 @@ fn crowded(phase: &ScenePhase, shown: Rectangle) -> Option<Rectangle> {
     };
     let ((left, right), (bottom, top)) = (between(0)?, between(1)?);
     let middle = Rectangle::around([[left, bottom], [right, top]], 0.08)?;
-    let area = |r: &Rectangle| (r.high[0] - r.low[0]) * (r.high[1] - r.low[1]);
-    (area(&middle) < CROWDED * area(&shown)).then_some(middle)
+    // as they will be shown
+    let area = |shown: Rectangle| {
+        let view = View::new(shown, 0.0);
+        let holds = phase.sites.iter().filter(|site| view.holds(site.at.map(f64::from))).count();
+        let Rectangle { low, high } = view.rectangle();
+        ((high[0] - low[0]) * (high[1] - low[1]), holds)
+    };
+    let ((part, held), (whole, _)) = (area(middle), area(shown));
+    (part < CROWDED * whole && 2 * held > phase.sites.len()).then_some(middle)
 }
 
 /// A phase in a part of the plane.
@@ -115,8 +122,10 @@ fn picture(
     let title = joined(&scene.data_set, &format!(": {}, phase {at}{part}", scene.method));
     let mut canvas = Canvas::default();
     let mut used = canvas.title(&title);
-    let note = format!("both features of the network, n = {} samples", phase.samples.len());
-    used = canvas.note(used, &note);
+    let inside = View::new(shown, 0.0);
+    let samples = phase.samples.iter().map(|&(x, y, _)| [x, y].map(f64::from));
+    let count = samples.filter(|at| part.is_empty() || inside.holds(*at)).count();
+    used = canvas.note(used, &format!("both features of the network, n = {count} samples"));
     let sisters = phase.sites.iter().any(|site| site.sister > 0);
     if sisters {
         used = legend(&mut canvas, used, &TURNS.map(|(at, turn)| (at, turn, palette::REFERENCE)));

@@ -243,8 +243,10 @@ fn by_runs(name: &str, title: &str, x: Axis, y: Axis, runs: &[Vec<(f64, f64)>]) 
     let sloped = runs.iter().enumerate().filter(|(_, points)| correlation(points).is_some());
     let lines = sloped.map(|(run, points)| (kind(run), regression(points)));
     let kinds = (0..runs.len().min(MOST_KINDS)).map(|run| {
-        let name = format!("run {}", run + 1);
-        (name, palette::line(run))
+        let same: Vec<String> =
+            (run..runs.len()).step_by(MOST_KINDS).map(|run| (run + 1).to_string()).collect();
+        let runs = if same.len() > 1 { "runs" } else { "run" };
+        (format!("{runs} {}", same.join(", ")), palette::line(run))
     });
     let (dots, lines, kinds) = (dots.collect(), lines.collect(), kinds.collect());
     scatter::Chart { name, title, x, y, dots, kinds, lines }.draw()

@@ -2,8 +2,8 @@ use std::collections::HashSet;
 use std::io::Write as _;
 
 use ivoro::picture::{Embedding, Scene, ScenePhase, Site};
-use ivoro::record::MethodRecord;
-use ivoro_web::{Inputs, build};
+use ivoro::record::{MethodRecord, RunRecord};
+use ivoro_web::{Inputs, Report, build};
 
 use crate::made::{drawn, method, record, report, report_with};
 
@@ -225,6 +225,63 @@ fn results_with_another_volume_are_not_averaged() {
     let csv = report(&[first, second]).csv;
     assert!(csv.contains(",iVoro-Q,variant,true,1,"), "{csv}");
     assert!(csv.contains(",iVoro-Q · volume 0,variant,true,1,"), "{csv}");
+}
+
+/// A record of these protocol and settings.
+fn with_options(phases: &[usize], accuracy: f64, options: serde_json::Value) -> RunRecord {
+    let mut one = record("digits", phases, &[]);
+    one.methods.push(method("iVoro-AC", phases, accuracy));
+    one.options = options;
+    one
+}
+
+#[test]
+fn one_line_of_a_table_has_one_setting_whatever_the_protocol() {
+    let pairs = |pairs: &str| serde_json::json!({"settings": {"pairs": pairs}});
+    let csv = report(&[
+        with_options(&[2, 2], 60.0, pairs("all")),
+        with_options(&[2, 1], 61.0, pairs("all")),
+        with_options(&[2, 1], 71.0, pairs("matched")),
+    ])
+    .csv;
+    assert_eq!(csv.matches(",iVoro-AC,variant").count(), 1, "{csv}");
+    assert_eq!(csv.matches(",iVoro-AC · pairs all,variant").count(), 2, "{csv}");
+}
+
+#[test]
+fn rows_that_differ_in_much_do_not_share_a_name() {
+    let recipe = |batch: usize, decay: f64, rate: f64, epochs: usize| serde_json::json!({"training": {"recipe": {"batch": batch, "decay": decay, "epochs": epochs, "rate": rate}}});
+    let csv = report(&[
+        with_options(&[2, 2], 60.0, recipe(8, 0.5, 0.1, 9)),
+        with_options(&[2, 2], 70.0, recipe(16, 0.25, 0.1, 8)),
+        with_options(&[2, 2], 80.0, recipe(16, 0.25, 0.2, 8)),
+    ])
+    .csv;
+    let mut names: Vec<&str> =
+        csv.lines().skip(1).filter_map(|line| line.split(",variant").next()).collect();
+    assert_eq!(names.len(), 3, "{csv}");
+    assert!(names[0].ends_with(",iVoro-AC"), "the longest training is the usual one: {csv}");
+    names.dedup();
+    assert_eq!(names.len(), 3, "{csv}");
+}
+
+#[test]
+fn seconds_of_a_gpu_and_of_a_processor_are_not_compared() {
+    let on = |device: &str, seed: f64| {
+        let mut one = record("digits", &[2, 2], &["iVoro", "ncm"]);
+        let settings = serde_json::json!({"device": device});
+        one.methods.push(MethodRecord { settings, ..method("LwF", &[2, 2], 50.0 + seed) });
+        one
+    };
+    let names = |report: &Report| -> Vec<String> {
+        let all = report.figures.iter().map(|figure| figure.name().to_owned());
+        all.filter(|name| name.starts_with("seconds")).collect()
+    };
+    assert_eq!(names(&report(&[on("cpu", 0.0)])), ["seconds-digits-2-2"]);
+    let both = report(&[on("cuda:0", 0.0), on("cpu", 1.0)]);
+    assert_eq!(names(&both), ["seconds-on-a-gpu-digits-2-2", "seconds-on-a-processor-digits-2-2"]);
+    let gpu = both.figures.iter().find(|figure| figure.name().contains("gpu")).unwrap();
+    assert!(gpu.svg().contains("LwF") && !gpu.svg().contains("ncm"));
 }
 
 #[test]
