@@ -543,3 +543,28 @@ fn announce(at: usize, all: usize, cell: &Cell, gone: Duration, left: Option<Dur
     eprintln!("\ncell {at} of {all}: {} ({gone} gone{left})", cell.folder.display());
     eprintln!("  {}", cell.line());
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_sees_what_is_read_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(path("class/runs")).unwrap();
+        std::fs::write(path("class/1.png"), "a picture").unwrap();
+        // every one of them doubles the ways that lead round
+        for name in ["a", "b", "c", "d"] {
+            std::os::unix::fs::symlink(".", path(name)).unwrap();
+        }
+        let written = [path("class/runs").canonicalize().unwrap()];
+        let stamp = || stamp_of(&[folder.path()], &written);
+        let first = stamp();
+        std::fs::write(path("class/runs/run.json"), "{}").unwrap();
+        std::fs::write(path("class/.hidden"), "").unwrap();
+        assert_eq!(stamp(), first);
+        std::fs::write(path("class/1.png"), "another picture").unwrap();
+        assert_ne!(stamp(), first);
+    }
+}

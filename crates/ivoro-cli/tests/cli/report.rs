@@ -1,4 +1,4 @@
-use crate::harness::Place;
+use crate::harness::{Place, samples};
 
 const QUICK: &str = "--iterations 5 --lift 20 --ranpac-dim 30 --protocol 2,2,2";
 
@@ -143,6 +143,12 @@ fn a_comparison_leaves_maps_of_the_features() {
     std::fs::write(place.path("drawn/ivoro-n.tsne.json"), "kept").unwrap();
     place.ivoro(&run).good();
     assert_eq!(std::fs::read(place.path("drawn/ivoro-n.tsne.json")).unwrap(), b"kept");
+    // of other samples there is another picture, and nothing is lost
+    place.write("data.features", &samples(7, 0..6, 12), Some(&samples(8, 0..6, 4)));
+    place.ivoro(&run).good();
+    let map = std::fs::read_to_string(place.path("drawn/ivoro-n.tsne.json")).unwrap();
+    assert!(map.contains("\"method\":\"iVoro-N\""), "{map}");
+    assert_eq!(std::fs::read(place.path("drawn/ivoro-n.tsne.json.before")).unwrap(), b"kept");
 }
 
 #[test]

@@ -155,9 +155,16 @@ fn finished_cells_are_not_computed_again_and_others_are() {
     assert_eq!(again.good(), "");
 
     // a job killed between two methods: the first is kept with the seconds it took
-    let cut = RunRecord { methods: record.methods[..1].to_vec(), ..record.clone() };
-    std::fs::write(place.path(RECORD), serde_json::to_string(&cut).unwrap()).unwrap();
+    // and so it is where the record is of a version that did not tell the layers, and compressed
+    let mut cut = RunRecord { methods: record.methods[..1].to_vec(), ..record.clone() };
+    assert!(cut.options.as_object_mut().unwrap().remove("layers").is_some());
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&serde_json::to_vec(&cut).unwrap()).unwrap();
+    let compressed = place.path(&format!("{RECORD}.gz"));
+    std::fs::write(&compressed, packed.finish().unwrap()).unwrap();
+    std::fs::remove_file(place.path(RECORD)).unwrap();
     let resumed = place.reproduce("");
+    assert!(!compressed.exists(), "all of it is in the new record");
     assert!(resumed.err.contains("3 of 4 cells are finished"), "{}", resumed.err);
     assert!(resumed.err.contains("holds 1 finished methods"), "{}", resumed.err);
     resumed.good();
@@ -205,6 +212,24 @@ fn a_finished_cell_of_other_data_is_computed_again() {
     std::fs::remove_file(place.path("runs/data/2+2x2/default-order/heads/phases.csv")).unwrap();
     place.reproduce("").good();
     assert!(place.path("runs/data/2+2x2/default-order/heads/phases.csv").exists());
+}
+
+#[test]
+fn a_list_of_classes_that_has_changed_is_seen() {
+    let place = Place::new();
+    let folder = place.path("all");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::rename(place.path("data.features"), folder.join("data.features")).unwrap();
+    std::fs::write(folder.join("order.txt"), "0\n1\n2\n3\n4\n5\n").unwrap();
+    let grid = "[[run]]\nprotocols = ['2,2,2']\norders = ['all/order.txt']\nvariants = ['iVoro']\n";
+    place.grid(grid);
+    let run = "reproduce all/data.features --grid grid.toml --out all/runs";
+    place.ivoro(run).good();
+    assert!(place.ivoro(run).err.contains("1 of 1 cells are finished"));
+    std::fs::write(folder.join("order.txt"), "5\n4\n3\n2\n1\n0\n").unwrap();
+    let changed = place.ivoro(run);
+    assert!(changed.err.contains("cell 1 of 1"), "{}", changed.err);
+    changed.good();
 }
 
 /// What `numpy.savez` writes of these members.
