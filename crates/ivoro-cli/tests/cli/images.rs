@@ -278,6 +278,17 @@ fn two_processes_do_not_train_into_one_file() {
 }
 
 #[test]
+fn the_same_training_leaves_the_same_file() {
+    let place = Place::new();
+    place.pictures();
+    place.network();
+    let first = std::fs::read(place.path("net.safetensors")).unwrap();
+    std::fs::remove_file(place.path("net.safetensors")).unwrap();
+    place.network();
+    assert!(std::fs::read(place.path("net.safetensors")).unwrap() == first);
+}
+
+#[test]
 fn features_are_extracted_and_learned_from() {
     let place = Place::new();
     place.pictures();

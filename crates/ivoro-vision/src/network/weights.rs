@@ -180,9 +180,26 @@ impl Weights {
         metadata.insert(ARCHITECTURE.to_owned(), architecture);
         metadata.insert(MEAN.to_owned(), list(&self.normalisation.mean));
         metadata.insert(DEVIATION.to_owned(), list(&self.normalisation.deviation));
-        safetensors::serialize(views?, Some(metadata.into_iter().collect()))
-            .map_err(|error| Error::malformed(path, error.to_string()))
+        let bytes = safetensors::serialize(views?, Some(metadata.into_iter().collect()))
+            .map_err(|error| Error::malformed(path, error.to_string()))?;
+        sorted(&bytes).ok_or_else(|| Error::malformed(path, "no header".to_owned()))
     }
+}
+
+/// The same file with the names of its header in order: what is equal is equal byte for byte, and has
+/// one hash. The library writes the metadata in any order.
+fn sorted(file: &[u8]) -> Option<Vec<u8>> {
+    let (length, rest) = file.split_first_chunk::<8>()?;
+    let (header, data) =
+        rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    let mut entries: BTreeMap<String, serde_json::Value> = serde_json::from_slice(header).ok()?;
+    if let Some(metadata) = entries.get_mut("__metadata__") {
+        let all: BTreeMap<String, String> = serde_json::from_value(metadata.take()).ok()?;
+        *metadata = serde_json::to_value(all).ok()?;
+    }
+    let mut header = serde_json::to_vec(&entries).ok()?;
+    header.resize(header.len().next_multiple_of(8), b' ');
+    Some([&(header.len() as u64).to_le_bytes(), header.as_slice(), data].concat())
 }
 
 /// A hash of a weights file's content, for the metadata of what is made with it.

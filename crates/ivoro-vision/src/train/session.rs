@@ -176,7 +176,17 @@ impl<'a> Training<'a> {
         metadata.insert("base_classes".to_owned(), json(&classes)?);
         metadata.insert("device".to_owned(), self.plan.device.to_string());
         if let Some(last) = self.checkpoint.epochs.last() {
-            metadata.insert("last_epoch".to_owned(), json(last)?);
+            // without its seconds: the same training leaves the same file
+            let Epoch { epoch, epochs, loss, train_accuracy, held_out_accuracy, rate, .. } = last;
+            let told = serde_json::json!({
+                "epoch": epoch,
+                "epochs": epochs,
+                "loss": loss,
+                "train_accuracy": train_accuracy,
+                "held_out_accuracy": held_out_accuracy,
+                "rate": rate,
+            });
+            metadata.insert("last_epoch".to_owned(), told.to_string());
         }
         Ok(Weights {
             architecture: self.plan.architecture.clone(),
