@@ -1,5 +1,5 @@
 //! A training step of a baseline: the time between one step of its second phase and the next, with
-//! reading, changes of images, the network before and the head in it.
+//! the network before and the head in it. Images are read and changed ahead of it, on other threads.
 
 use std::path::Path;
 use std::time::Instant;

@@ -367,6 +367,6 @@ fn each<T>(list: Option<&[T]>) -> impl Iterator<Item = Option<&T>> + '_ {
 }
 
 /// A flag and its value, if there is one.
-fn pair(flag: &str, value: Option<&impl ToString>) -> Vec<String> {
+pub(crate) fn pair(flag: &str, value: Option<&impl ToString>) -> Vec<String> {
     value.map_or(Vec::new(), |value| vec![flag.to_owned(), value.to_string()])
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use ivoro::{ClassOrder, Protocol, View};
 use ivoro_vision::dataset::{Broken, Dataset, Fit, How, OpenOptions, Shape, Split};
@@ -10,6 +11,7 @@ use ivoro_vision::network::{Architecture, Precision, Stem};
 use ivoro_vision::train::Recipe;
 
 use crate::failure::Failure;
+use crate::grid::pair;
 
 /// How a data set of images is read.
 #[derive(Debug, Args)]
@@ -49,13 +51,9 @@ pub(crate) struct FitArguments {
 impl FitArguments {
     /// What was given, as it would be typed.
     pub(crate) fn words(&self) -> Vec<String> {
-        let mut words = Vec::new();
-        if let Some(size) = self.size {
-            words.extend(["--size".to_owned(), size.to_string()]);
-        }
-        if let Some(choice) = self.fit.and_then(|fit| fit.to_possible_value()) {
-            words.extend(["--fit".to_owned(), choice.get_name().to_owned()]);
-        }
+        let fit = self.fit.and_then(|fit| fit.to_possible_value());
+        let fit = fit.as_ref().map(PossibleValue::get_name);
+        let mut words = [pair("--size", self.size.as_ref()), pair("--fit", fit.as_ref())].concat();
         words.extend(self.skip_broken.then(|| "--skip-broken".to_owned()));
         words
     }

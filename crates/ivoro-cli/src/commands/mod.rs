@@ -6,6 +6,7 @@ mod extract;
 mod figure;
 mod images;
 mod ledger;
+mod mark;
 mod model;
 mod predict;
 mod report;

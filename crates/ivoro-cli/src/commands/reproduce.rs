@@ -1,22 +1,21 @@
 //! A grid of runs as one job that can be stopped and goes on where it was.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anstream::eprintln;
 use indicatif::HumanDuration;
 use ivoro_vision::dataset::{Dataset, OpenOptions};
-use ivoro_vision::network::fingerprint;
-use ivoro_web::{Plan, PlannedCell, is_whole};
-use serde::{Deserialize, Serialize};
+use ivoro_web::{Plan, PlannedCell};
 
-use super::{baselines, demo, hold, run};
-use crate::args::{Arguments, Command, Judge, RunArguments};
+use super::mark::{self, Mark, named_files, read_by, stamp_of};
+use super::{demo, hold, run};
+use crate::args::{Arguments, Command, RunArguments};
 use crate::args_reproduce::ReproduceArguments;
 use crate::failure::Failure;
-use crate::grid::{Cell, Grid, Setting};
+use crate::grid::{Cell, Grid, Setting, pair};
 use crate::{output, progress};
 
 /// Runs all cells of a grid that are not finished.
@@ -106,8 +105,8 @@ struct Failed<'a> {
 impl Job {
     fn plan(arguments: &ReproduceArguments) -> Result<Self, Failure> {
         let known = NAMED.iter().find(|grid| is_called(grid.name, &arguments.target));
-        let other = if holds_images(Path::new(&arguments.target)) { &FOLDER } else { &FEATURES };
-        let built_in = known.unwrap_or(other);
+        let other = || if holds_images(Path::new(&arguments.target)) { &FOLDER } else { &FEATURES };
+        let built_in = known.unwrap_or_else(other);
         let (file, text) = match &arguments.grid {
             Some(path) => (path.display().to_string(), fs_err::read_to_string(path)?),
             None => (format!("grid {}", built_in.name), built_in.grid.to_owned()),
@@ -208,8 +207,9 @@ impl Job {
         let started = Instant::now();
         let stamps = self.stamps(prepared);
         let both = self.cells.iter().zip(&stamps);
-        let finished: Vec<bool> =
-            both.map(|(cell, stamp)| is_finished(&self.out, cell, stamp.as_deref())).collect();
+        let finished: Vec<bool> = both
+            .map(|(cell, stamp)| mark::is_finished(&self.out, cell, stamp.as_deref()))
+            .collect();
         let mut left = finished.iter().filter(|done| !**done).count();
         let (all, there) = (self.cells.len(), self.cells.len() - left);
         if there > 0 {
@@ -251,18 +251,7 @@ impl Job {
     ) -> Result<(), Failure> {
         run::run(arguments)?;
         let folder = self.out.join(&cell.folder);
-        let methods = recorded(&folder).unwrap_or_default();
-        let arguments = cell.words.clone();
-        let files = made(&folder)?;
-        let before = mark_of(&folder).map_or(Vec::new(), |mark| mark.files);
-        for lost in before.iter().filter(|file| !files.contains(file)) {
-            eprintln!(
-                "note: {} is gone and is made in training alone; remove run.json there to train again",
-                folder.join(lost).display()
-            );
-        }
-        let mark = Mark { version: MARK_VERSION, arguments, methods, inputs, files };
-        Ok(output::write_whole(&folder.join(MARK), &(serde_json::to_string(&mark)? + "\n"))?)
+        Mark::new(cell, inputs, &folder)?.write(&folder)
     }
 
     /// For each cell what tells whether what it reads has been changed; nothing for what comes with
@@ -379,65 +368,6 @@ fn holds_images(path: &Path) -> bool {
     }
 }
 
-/// The files besides the data that a run reads.
-fn named_files(arguments: &RunArguments) -> impl Iterator<Item = &Path> {
-    let pipeline = &arguments.pipeline;
-    let lists = arguments.order.iter().map(Path::new).filter(|order| order.exists());
-    let judge = match &arguments.judge {
-        Some(Judge::File(path)) => Some(path),
-        _ => None,
-    };
-    let labels = &arguments.input.labels;
-    let named =
-        pipeline.backbone.iter().chain(&pipeline.training.recipe).chain(judge).chain(labels);
-    named.map(PathBuf::as_path).chain(lists)
-}
-
-/// All that a run reads.
-fn read_by(arguments: &RunArguments) -> impl Iterator<Item = &Path> {
-    arguments.features.iter().map(PathBuf::as_path).chain(named_files(arguments))
-}
-
-/// Names, sizes and times of files, and of all files in folders but hidden ones and those that are
-/// written, in one hash.
-fn stamp_of(paths: &[&Path], written: &[PathBuf]) -> String {
-    // each folder once, wherever links lead
-    let mut seen: HashSet<PathBuf> = written.iter().cloned().collect();
-    let mut left: Vec<PathBuf> = paths.iter().map(|path| path.to_path_buf()).collect();
-    // names of classes may stand beside an archive
-    left.extend(paths.iter().map(|path| path.with_extension("classes.txt")));
-    let mut lines = Vec::new();
-    while let Some(path) = left.pop() {
-        let Ok(about) = std::fs::metadata(&path) else { continue };
-        if about.is_dir() {
-            if path.canonicalize().is_ok_and(|real| seen.insert(real)) {
-                let inside = std::fs::read_dir(&path).into_iter().flatten().flatten();
-                let shown =
-                    inside.filter(|one| !one.file_name().to_string_lossy().starts_with('.'));
-                left.extend(shown.map(|one| one.path()));
-            }
-            continue;
-        }
-        let since = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        lines.push(format!("{} {} {since:?}", path.display(), about.len()));
-    }
-    lines.sort();
-    fingerprint(lines.join("\n").as_bytes())
-}
-
-/// Names of the files that a run has left in a folder.
-fn made(folder: &Path) -> Result<Vec<String>, Failure> {
-    let mut names = Vec::new();
-    for entry in fs_err::read_dir(folder)? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if [".csv", ".scene.json", ".tsne.json"].iter().any(|end| name.ends_with(end)) {
-            names.push(name);
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
 /// A network that is named must be there, and must be used.
 fn check_backbone(arguments: &ReproduceArguments, grid: &Grid) -> Result<(), Failure> {
     let named = grid.backbones(arguments.quick);
@@ -462,73 +392,13 @@ fn check_backbone(arguments: &ReproduceArguments, grid: &Grid) -> Result<(), Fai
 
 /// Words for every cell that do not change what is computed.
 fn means(arguments: &ReproduceArguments) -> Vec<String> {
-    let mut words = Vec::new();
-    if let Some(cache) = &arguments.cache {
-        words.extend(["--cache".to_owned(), cache.display().to_string()]);
-    }
-    if let Some(device) = &arguments.device {
-        words.extend(["--device".to_owned(), device.to_string()]);
-    }
-    words
+    let cache = arguments.cache.as_deref().map(Path::display);
+    [pair("--cache", cache.as_ref()), pair("--device", arguments.device.as_ref())].concat()
 }
 
 fn name_of(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     whole.file_stem().map_or("data".to_owned(), |name| name.to_string_lossy().into_owned())
-}
-
-/// The file beside a record that says which command made it.
-const MARK: &str = "cell.json";
-/// Marks of versions up to this one hold the same.
-const MARK_VERSION: u32 = 4;
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Mark {
-    version: u32,
-    arguments: Vec<String>,
-    /// What the record held at the end; variants that the features do not allow are not in it.
-    methods: Vec<String>,
-    /// A hash of names, sizes and times of what was read.
-    #[serde(default)]
-    inputs: Option<String>,
-    /// Tables and pictures beside the record.
-    #[serde(default)]
-    files: Vec<String>,
-}
-
-fn mark_of(folder: &Path) -> Option<Mark> {
-    serde_json::from_str(&std::fs::read_to_string(folder.join(MARK)).ok()?).ok()
-}
-
-/// Whether the same command came to its end here, has read what is there now, and has all that it
-/// left: then nothing is to be done. Where something has changed the run itself sees what to do.
-fn is_finished(out: &Path, cell: &Cell, inputs: Option<&str>) -> bool {
-    let folder = out.join(&cell.folder);
-    let Some(mark) = mark_of(&folder).filter(|mark| mark.version <= MARK_VERSION) else {
-        return false;
-    };
-    let held = recorded(&folder).unwrap_or_default();
-    mark.arguments == cell.words
-        && !mark.methods.is_empty()
-        && mark.inputs.as_deref().is_none_or(|before| Some(before) == inputs)
-        && mark.files.iter().all(|file| {
-            let path = folder.join(file);
-            path.exists() || folder.join(format!("{file}.gz")).exists()
-        })
-        && mark.methods.iter().all(|method| held.contains(method))
-}
-
-/// The methods in the record of a folder that went through all phases and are as they are now.
-fn recorded(folder: &Path) -> Option<Vec<String>> {
-    let (name, bytes) = ["run.json", "run.json.gz"]
-        .into_iter()
-        .find_map(|name| Some((name, std::fs::read(folder.join(name)).ok()?)))?;
-    let mut inputs = baselines::inputs();
-    inputs.add(name, &bytes);
-    let record = &inputs.records.first()?.content;
-    let whole = record.methods.iter().filter(|method| is_whole(method, record.phases.len()));
-    let present = whole.filter(|method| !inputs.is_outdated(method));
-    Some(present.map(|method| method.name.clone()).collect())
 }
 
 /// How long the cells that are left will take, if they are like those computed.
@@ -542,29 +412,4 @@ fn announce(at: usize, all: usize, cell: &Cell, gone: Duration, left: Option<Dur
     let left = left.map_or(String::new(), |left| format!(", about {} left", HumanDuration(left)));
     eprintln!("\ncell {at} of {all}: {} ({gone} gone{left})", cell.folder.display());
     eprintln!("  {}", cell.line());
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stamp_sees_what_is_read_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        std::fs::create_dir_all(path("class/runs")).unwrap();
-        std::fs::write(path("class/1.png"), "a picture").unwrap();
-        // every one of them doubles the ways that lead round
-        for name in ["a", "b", "c", "d"] {
-            std::os::unix::fs::symlink(".", path(name)).unwrap();
-        }
-        let written = [path("class/runs").canonicalize().unwrap()];
-        let stamp = || stamp_of(&[folder.path()], &written);
-        let first = stamp();
-        std::fs::write(path("class/runs/run.json"), "{}").unwrap();
-        std::fs::write(path("class/.hidden"), "").unwrap();
-        assert_eq!(stamp(), first);
-        std::fs::write(path("class/1.png"), "another picture").unwrap();
-        assert_ne!(stamp(), first);
-    }
 }

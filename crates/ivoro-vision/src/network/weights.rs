@@ -192,11 +192,7 @@ fn sorted(file: &[u8]) -> Option<Vec<u8>> {
     let (length, rest) = file.split_first_chunk::<8>()?;
     let (header, data) =
         rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-    let mut entries: BTreeMap<String, serde_json::Value> = serde_json::from_slice(header).ok()?;
-    if let Some(metadata) = entries.get_mut("__metadata__") {
-        let all: BTreeMap<String, String> = serde_json::from_value(metadata.take()).ok()?;
-        *metadata = serde_json::to_value(all).ok()?;
-    }
+    let entries: serde_json::Value = serde_json::from_slice(header).ok()?;
     let mut header = serde_json::to_vec(&entries).ok()?;
     header.resize(header.len().next_multiple_of(8), b' ');
     Some([&(header.len() as u64).to_le_bytes(), header.as_slice(), data].concat())

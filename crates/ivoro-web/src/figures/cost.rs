@@ -28,9 +28,6 @@ pub(crate) fn time(group: &Group<'_>) -> Vec<Shown> {
     let cost = |row: &Row<'_>| {
         row.spread(|entry| entry.method.summary.seconds / entry.method.phases.len().max(1) as f64)
     };
-    if group.rows.len() < 2 {
-        return Vec::new();
-    }
     // a method may have run on both
     let mut devices: BTreeMap<&str, Vec<Row<'_>>> = BTreeMap::new();
     for row in &group.rows {

@@ -5,15 +5,12 @@ use ivoro::diagram::Rectangle;
 use ivoro::picture::Embedding;
 
 use crate::figures::scene::View;
-use crate::figures::{Shown, evenly};
+use crate::figures::{MOST_PHASES, Shown, evenly};
 use crate::inputs::Found;
 use crate::plot::canvas::{Canvas, Pen};
 use crate::plot::palette;
 use crate::plot::scatter::legend;
 use crate::plot::text::{joined, number};
-
-/// Phases that have a picture of their own.
-const MOST_PHASES: usize = 6;
 
 /// One picture a phase; of a network that trains on, the one phase it is of.
 pub(crate) fn pictures(found: &Found<Embedding>) -> Vec<Shown> {

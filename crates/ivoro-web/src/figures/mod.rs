@@ -53,6 +53,14 @@ pub(crate) fn outdated(rows: &[&Row<'_>]) -> &'static str {
     if any { " †: of an earlier revision of that method." } else { "" }
 }
 
+/// Phases that are drawn, of those that there are.
+pub(crate) const MOST_PHASES: usize = 6;
+
+/// For a caption: how many phases are drawn, where that is not all.
+pub(crate) fn some_phases(drawn: usize, all: usize) -> String {
+    if drawn < all { format!(" {drawn} of {all} phases are drawn.") } else { String::new() }
+}
+
 /// So many of a list, evenly chosen, the first and the last among them.
 pub(crate) fn evenly(count: usize, most: usize) -> Vec<usize> {
     if count <= most {

@@ -2,7 +2,7 @@
 
 use ivoro::record::PhaseOutcome;
 
-use crate::figures::{Shown, evenly, featured};
+use crate::figures::{MOST_PHASES, Shown, evenly, featured, some_phases};
 use crate::group::{Group, Row};
 use crate::plot::canvas::Figure;
 use crate::plot::frame::Axis;
@@ -12,9 +12,6 @@ use crate::plot::text::number;
 
 /// Answers in a bin whose share of right ones is more than chance.
 const FEWEST: usize = 10;
-
-/// Phases whose rejection is drawn.
-const MOST_PHASES: usize = 6;
 
 /// Percent of a share, from 0 to 100.
 fn percent() -> Scale {
@@ -108,10 +105,7 @@ pub(crate) fn rejection(group: &Group<'_>) -> Option<Shown> {
     let caption = "Queries of classes that arrive later are the unknown ones, by strangeness; the later \
                    the phase, the fewer they are. In brackets the area under the curve, 0 to 1; the \
                    dashed line is chance.";
-    let some = match phases.len() {
-        all if all > MOST_PHASES => format!(" {MOST_PHASES} of {all} phases are drawn."),
-        _ => String::new(),
-    };
+    let some = some_phases(phases.len().min(MOST_PHASES), phases.len());
     Some(Shown::new(figure, format!("{caption}{some}{}", row.which())))
 }
 

@@ -5,7 +5,7 @@ use ivoro::head::Views;
 use ivoro::metrics::{mean_deviation, pearson};
 use ivoro::record::{ClassOutcome, PhaseOutcome};
 
-use crate::figures::{Shown, evenly};
+use crate::figures::{MOST_PHASES, Shown, evenly, some_phases};
 use crate::group::{Group, Row};
 use crate::plot::boxes::{self, Whiskers};
 use crate::plot::canvas::Figure;
@@ -15,8 +15,6 @@ use crate::plot::scale::{Scale, bounds};
 use crate::plot::scatter::{self, Dot};
 use crate::plot::text::{self, number};
 
-/// Phases that have a picture of their own.
-const MOST_PHASES: usize = 6;
 /// Classes that have a box of their own; of more, every n-th in the order of HV is drawn.
 const MOST_BOXES: usize = 200;
 /// Runs that have a colour and a mark of their own; of more, every fourth shares them.
@@ -74,10 +72,7 @@ pub(crate) fn by_class(group: &Group<'_>) -> Vec<Shown> {
     let all = || drawn.iter().flat_map(|(_, classes)| classes);
     let Some(accuracy) = bounds(all().map(|(_, _, share, _)| *share)) else { return Vec::new() };
     let hv: Vec<f64> = all().flat_map(|(_, five, ..)| *five).filter(|value| *value > 0.0).collect();
-    let some = match (drawn.len(), phases.len()) {
-        (count, all) if count < all => format!(" {count} of {all} phases are drawn."),
-        _ => String::new(),
-    };
+    let some = some_phases(drawn.len(), phases.len());
     let of_phase = |(phase, classes): &(usize, Vec<Judged>)| {
         let mut shown = boxes_of(group, row, plain, (*phase, classes), accuracy, &hv);
         shown.caption.push_str(&some);
