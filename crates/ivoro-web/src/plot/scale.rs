@@ -54,20 +54,21 @@ impl Scale {
         let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
         let last = last.max(first + 1);
         let every = ((last - first) / 6 + 1).max(1);
-        let decades = (first..=last).filter(|power| (power - first) % every == 0);
-        let mut ticks: Vec<(f64, String)> =
-            decades.map(|power| (10f64.powi(power), name(10f64.powi(power)))).collect();
         let room = 10f64.powf(0.06 * f64::from(last - first));
         let (low, high) = (low / room, high * room);
-        let shown = |ticks: &[(f64, String)]| {
-            ticks.iter().filter(|(value, _)| (low..=high).contains(value)).count()
+        let inside = |factors: &'static [f64], every: i32| -> Vec<f64> {
+            let decades = (first..=last).filter(|power| (power - first) % every == 0);
+            let all = decades.flat_map(|power| factors.iter().map(move |f| f * 10f64.powi(power)));
+            all.filter(|value| (low..=high).contains(value)).collect()
         };
-        if shown(&ticks) < 3 {
-            let finer =
-                (first..=last).flat_map(|power| [1.0, 2.0, 5.0].map(|d| d * 10f64.powi(power)));
-            ticks = finer.map(|value| (value, name(value))).collect();
+        // few decades at first, and no more than it takes to read the axis
+        let mut values = inside(&[1.0], every);
+        for (factors, every) in [(&[1.0][..], 1), (&[1.0, 2.0, 5.0], 1)] {
+            if values.len() < 3 {
+                values = inside(factors, every);
+            }
         }
-        ticks.retain(|(value, _)| (low..=high).contains(value));
+        let ticks = values.into_iter().map(|value| (value, name(value))).collect();
         Self { low, high, logarithmic: true, ticks }
     }
 
@@ -160,6 +161,9 @@ mod tests {
         let scale = Scale::logarithmic([2_048.0, 1_990_680.0], bytes);
         let names: Vec<&str> = scale.ticks().iter().map(|(_, name)| name.as_str()).collect();
         assert_eq!(names, ["10 kB", "100 kB", "1 MB"]);
+        let wide = Scale::logarithmic([0.0008, 30.0], seconds);
+        let names: Vec<&str> = wide.ticks().iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, ["1 ms", "10 ms", "100 ms", "1 s", "10 s"]);
         assert!(Scale::logarithmic([3.0], bytes).ticks().len() >= 2);
         assert!(Scale::logarithmic([], bytes).share(2.0).is_finite());
     }
