@@ -2,10 +2,8 @@
 
 use serde::Serialize;
 
-use crate::error::Result;
-use crate::features::Features;
-use crate::head::{Approximation, Search, Variant};
-use crate::model::Model;
+pub use crate::head::BurstRule;
+use crate::head::Search;
 
 /// What a model says of one query.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,7 +21,7 @@ pub struct Prediction {
     /// How many vectors of one object were taken together: more than 1 is a burst.
     pub burst: usize,
     /// Whether the classes come from an index and may, rarely, not be the nearest; see
-    /// [`Model::approximation`]. Probabilities need the distance to every class and are missing
+    /// [`Model::approximation`](crate::Model::approximation). Probabilities need the distance to every class and are missing
     /// then.
     pub approximate: bool,
 }
@@ -38,16 +36,6 @@ pub struct Candidate {
     /// Calibrated probability; `None` where the base phase was too small to calibrate, and for
     /// voted bursts, whose votes are not distances.
     pub probability: Option<f64>,
-}
-
-/// How vectors of one object are taken together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BurstRule {
-    /// Distances are added.
-    #[default]
-    Sum,
-    /// Each vector votes; summed distances break ties.
-    Vote,
 }
 
 /// What to report of each query.
@@ -66,38 +54,5 @@ pub struct AskOptions {
 impl Default for AskOptions {
     fn default() -> Self {
         Self { top: 1, false_rejection: None, burst: None, search: Search::Automatic }
-    }
-}
-
-/// A model that can be asked and nothing else: it holds no sums and no second moments, only the
-/// diagram made of them. See [`store::load_to_ask`](crate::store::load_to_ask).
-#[derive(Debug)]
-pub struct Asker {
-    model: Model,
-}
-
-impl Asker {
-    pub(crate) fn new(model: Model) -> Self {
-        Self { model }
-    }
-
-    /// The variant.
-    pub fn variant(&self) -> Variant {
-        self.model.head().variant()
-    }
-
-    /// See [`Model::check_network`].
-    pub fn check_network(&self, fingerprint: &str) -> Result<()> {
-        self.model.check_network(fingerprint)
-    }
-
-    /// See [`Model::ask`].
-    pub fn ask(&self, queries: &Features, options: AskOptions) -> Result<Vec<Prediction>> {
-        self.model.ask(queries, options)
-    }
-
-    /// See [`Model::approximation`].
-    pub fn approximation(&self, options: AskOptions) -> Result<Option<Approximation>> {
-        self.model.approximation(options)
     }
 }

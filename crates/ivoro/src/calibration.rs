@@ -4,8 +4,8 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::head::least;
 use crate::matrix::Matrix;
+use crate::vectors::least;
 
 /// Share of own samples that may be rejected: the levels thresholds are kept for, in per mille.
 pub const LEVELS: [u32; 12] = [1, 2, 5, 10, 20, 30, 50, 70, 100, 150, 200, 300];

@@ -1,9 +1,9 @@
 //! What is reported of a phase besides single numbers: curves, bins and boxes, small enough to be
 //! kept in a record for every phase.
 
-use crate::head::least;
 use crate::matrix::Matrix;
 use crate::record::{BurstOutcome, ReliabilityBin};
+use crate::vectors::least;
 
 /// Points of a risk–coverage curve.
 const COVERAGES: usize = 20;

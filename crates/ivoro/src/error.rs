@@ -164,15 +164,14 @@ pub enum Error {
     },
 
     /// A variant's name does not parse.
-    #[error(
-        "variant {name}: {reason}; the grammar is {}, letters in this order",
-        crate::head::GRAMMAR
-    )]
+    #[error("variant {name}: {reason}; the grammar is {grammar}, letters in this order")]
     Variant {
         /// The name given.
         name: String,
         /// What is wrong with it.
         reason: String,
+        /// How names of variants are made.
+        grammar: &'static str,
     },
 
     /// A protocol's text does not parse or does not fit the classes.
@@ -250,3 +249,26 @@ pub enum Error {
         ridge: f64,
     },
 }
+
+/// Reads and writes a choice by its names, and refuses any other with the reason.
+macro_rules! text_choice {
+    ($type:ident, $name:literal, $reason:literal, $($text:literal => $variant:ident),+) => {
+        impl std::str::FromStr for $type {
+            type Err = $crate::error::Error;
+
+            fn from_str(text: &str) -> $crate::error::Result<Self> {
+                match text {
+                    $($text => Ok(Self::$variant),)+
+                    _ => Err($crate::error::Error::Setting { name: $name, value: text.to_owned(), reason: $reason }),
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self { $(Self::$variant => $text,)+ })
+            }
+        }
+    };
+}
+pub(crate) use text_choice;

@@ -1,9 +1,10 @@
 //! What a run needs of a method: learn a phase, measure queries, say what it keeps.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Result;
 use crate::features::Features;
 use crate::matrix::Matrix;
-use crate::tune::Choice;
 
 /// What a learner says of queries.
 #[derive(Clone, Debug)]
@@ -16,6 +17,19 @@ pub struct Judgement {
     pub uncertainty: Option<Vec<f64>>,
     /// Temperature that turns distances into probabilities, where one was fitted.
     pub temperature: Option<f64>,
+}
+
+/// One choice made on the base phase, or on test samples by [`Tuner::on_test`](crate::tune::Tuner::on_test).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Which setting.
+    pub setting: String,
+    /// The value chosen.
+    pub value: String,
+    /// The variant it was chosen with.
+    pub variant: String,
+    /// Candidates with their accuracy in percent on the samples that judged.
+    pub candidates: Vec<(String, f64)>,
 }
 
 /// A class-incremental learner on features. Labels are arrival order: the classes of a phase

@@ -2,7 +2,6 @@
 
 mod asking;
 pub mod atomic;
-pub mod audit;
 pub mod calibration;
 pub mod comparison;
 pub mod curves;
@@ -38,6 +37,7 @@ pub mod vectors;
 
 pub use error::{Error, Result};
 pub use features::{Features, Split, View};
+pub use head::audit;
 pub use head::{Head, Settings, Variant};
 pub use learner::Learner;
 pub use matrix::Matrix;

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-pub use crate::asking::{AskOptions, Asker, BurstRule, Candidate, Prediction};
+pub use crate::asking::{AskOptions, BurstRule, Candidate, Prediction};
 use crate::calibration::{Calibration, softmin};
 use crate::diagram::Nearest;
 use crate::error::{Error, Result};
@@ -13,9 +13,9 @@ use crate::head::{
     Answers, Approximation, Forgetting, Head, Indexed, Merging, Scatter, Settings, Variant,
     strangeness,
 };
-use crate::learner::{Judgement, Learner};
+use crate::learner::{Choice, Judgement, Learner};
 use crate::matrix::Matrix;
-use crate::tune::{Choice, Given, Rehearsal, Tuner};
+use crate::tune::{Given, Rehearsal, Tuner};
 
 /// Distances held at once while queries are compared with all classes: 256 MB.
 const MOST_DISTANCES: usize = 1 << 26;
@@ -430,5 +430,38 @@ impl Learner for Model {
 
     fn choices(&self) -> &[Choice] {
         &self.choices
+    }
+}
+
+/// A model that can be asked and nothing else: it holds no sums and no second moments, only the
+/// diagram made of them. See [`store::load_to_ask`](crate::store::load_to_ask).
+#[derive(Debug)]
+pub struct Asker {
+    model: Model,
+}
+
+impl Asker {
+    pub(crate) fn new(model: Model) -> Self {
+        Self { model }
+    }
+
+    /// The variant.
+    pub fn variant(&self) -> Variant {
+        self.model.head().variant()
+    }
+
+    /// See [`Model::check_network`].
+    pub fn check_network(&self, fingerprint: &str) -> Result<()> {
+        self.model.check_network(fingerprint)
+    }
+
+    /// See [`Model::ask`].
+    pub fn ask(&self, queries: &Features, options: AskOptions) -> Result<Vec<Prediction>> {
+        self.model.ask(queries, options)
+    }
+
+    /// See [`Model::approximation`].
+    pub fn approximation(&self, options: AskOptions) -> Result<Option<Approximation>> {
+        self.model.approximation(options)
     }
 }

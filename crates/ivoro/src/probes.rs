@@ -59,7 +59,7 @@ impl Probes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::head::Optimiser;
+    use crate::regression::Optimiser;
 
     #[test]
     fn a_fit_is_done_once_and_another_one_for_itself() {

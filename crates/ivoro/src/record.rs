@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::learner::Choice;
 use crate::metrics;
-use crate::tune::Choice;
 
 /// Version of the JSON; raised when a field changes its meaning.
 pub const VERSION: u32 = 1;

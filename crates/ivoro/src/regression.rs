@@ -15,7 +15,6 @@ use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::head::Optimiser;
 use crate::lbfgs;
 use crate::linalg::{THIN, add_thin_sums, thin_products};
 use crate::matrix::Matrix;

@@ -8,11 +8,11 @@ use crate::calibration::softmin;
 use crate::curves;
 use crate::error::{Error, Result};
 use crate::features::{Features, Split};
-use crate::head::least;
 use crate::learner::{Judgement, Learner};
 use crate::metrics;
 use crate::protocol::{ClassOrder, Protocol};
 use crate::record::{ClassOutcome, PhaseOutcome, ReliabilityBin};
+use crate::vectors::least;
 
 /// Bins of the calibration error.
 const BINS: usize = 15;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::head::{ProbeSpace, ProbeViews, Settings, Variant, Views};
+pub use crate::learner::Choice;
 use crate::probes::Probes;
 use crate::rehearsal::LIFT;
 pub use crate::rehearsal::Rehearsal;
@@ -39,19 +40,6 @@ pub struct Given {
     pub probe_space: Option<ProbeSpace>,
     /// One probe for all rotations or one each; not tuned, held-out samples of real data prefer one.
     pub probe_views: Option<ProbeViews>,
-}
-
-/// One choice made on the base phase, or on test samples by [`Tuner::on_test`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Choice {
-    /// Which setting.
-    pub setting: String,
-    /// The value chosen.
-    pub value: String,
-    /// The variant it was chosen with.
-    pub variant: String,
-    /// Candidates with their accuracy in percent on the samples that judged.
-    pub candidates: Vec<(String, f64)>,
 }
 
 /// What tuning settled.

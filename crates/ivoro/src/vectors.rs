@@ -76,6 +76,17 @@ pub fn dot<T: Copy + Into<f64>>(a: &[f32], b: &[T]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
+/// Position of the least value, the first on a tie.
+pub fn least(values: &[f32]) -> usize {
+    let mut best = 0;
+    for (at, value) in values.iter().enumerate() {
+        if *value < values[best] {
+            best = at;
+        }
+    }
+    best
+}
+
 /// The largest magnitude. Magnitudes are ordered as their bits are, and those the compiler may
 /// compare side by side.
 pub(crate) fn largest_magnitude(numbers: &[f32]) -> f32 {

@@ -132,7 +132,7 @@ impl PowerDiagram {
         }
         if self.is_small() {
             let distances = self.one_by_one(queries);
-            let rows = distances.iter_rows().map(|row| (row, crate::head::least(row)));
+            let rows = distances.iter_rows().map(|row| (row, crate::vectors::least(row)));
             let nearest =
                 |(row, at): (&[f32], usize)| Nearest { cell: at as u32, distance: row[at] };
             return Ok(rows.map(nearest).collect());

@@ -4,8 +4,17 @@ use crate::head::Head;
 use crate::head::cells::{PairDistances, least};
 use crate::head::views::{Ballots, Combined, add_row, combine, subtract_votes};
 use crate::matrix::Matrix;
-use crate::model::BurstRule;
 use crate::uncertainty::geometric_variance;
+
+/// How vectors of one object are taken together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BurstRule {
+    /// Distances are added.
+    #[default]
+    Sum,
+    /// Each vector votes; summed distances break ties.
+    Vote,
+}
 
 /// Everything a head says of queries.
 #[derive(Clone, Debug)]

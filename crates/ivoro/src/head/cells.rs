@@ -11,6 +11,7 @@ use crate::head::points::Points;
 use crate::head::settings::{Pairs, Rule};
 use crate::linalg::Factor;
 use crate::matrix::Matrix;
+use crate::vectors::least;
 
 /// The metric of one block with all centres in it.
 pub(crate) enum Metric {
@@ -221,15 +222,4 @@ impl Cells {
             cross[champion] = cross[first].next_down();
         }
     }
-}
-
-/// Position of the least value, the first on a tie.
-pub(crate) fn least(values: &[f32]) -> usize {
-    let mut best = 0;
-    for (at, value) in values.iter().enumerate() {
-        if *value < values[best] {
-            best = at;
-        }
-    }
-    best
 }

@@ -4,6 +4,7 @@
 //! views added, then D's selection; AC: D's selection per pair, then the vote.
 
 mod answer;
+pub mod audit;
 mod build;
 mod cells;
 mod change;
@@ -20,16 +21,15 @@ mod views;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-pub use answer::Answers;
 pub(crate) use answer::strangeness;
+pub use answer::{Answers, BurstRule};
 pub(crate) use build::Scatter;
-pub(crate) use cells::least;
 use cells::{Cells, Metric};
 pub use change::{Forgetting, Merging};
 pub(crate) use indexed::Indexed;
 pub use indexed::{Approximation, INDEXED_FROM, Search};
 use points::{Points, Stage, compose, used_layers};
-pub use settings::{Optimiser, Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
+pub use settings::{Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
 pub use variant::{EXTENDED, GRAMMAR, LETTERS, PAPER, Variant, Views};
 
 use crate::diagram::{ClusterDiagram, PowerDiagram};
@@ -38,6 +38,7 @@ use crate::features::Features;
 use crate::learner::Learner;
 use crate::matrix::Matrix;
 use crate::probes::Probes;
+pub use crate::regression::Optimiser;
 use crate::statistics::{ClassStatistics, Grid, SecondMoments};
 
 /// What a head fixes when the first class arrives.
@@ -240,7 +241,7 @@ impl Head {
 
     /// Bytes of all numbers kept.
     pub fn bytes(&self) -> usize {
-        crate::audit::audit(self).iter().map(|line| line.bytes).sum()
+        audit::audit(self).iter().map(|line| line.bytes).sum()
     }
 
     /// The diagram over layers of the upright view, for pictures and for checks.

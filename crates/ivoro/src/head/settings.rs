@@ -1,9 +1,7 @@
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, text_choice};
+use crate::regression::Optimiser;
 use crate::transform::Transform;
 
 /// Which query views meet which centres under AC and AI.
@@ -50,17 +48,6 @@ pub enum ProbeViews {
     Separate,
 }
 
-/// How a probe is fitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Optimiser {
-    /// Full-batch L-BFGS: deterministic, to convergence.
-    #[default]
-    Lbfgs,
-    /// Mini-batches with Adam at the paper's rate 1e-3.
-    Adam,
-}
-
 /// What W keeps so that classes can be forgotten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -72,27 +59,6 @@ pub enum ScatterKept {
     PerClass,
 }
 
-macro_rules! text_choice {
-    ($type:ident, $name:literal, $reason:literal, $($text:literal => $variant:ident),+) => {
-        impl FromStr for $type {
-            type Err = Error;
-
-            fn from_str(text: &str) -> Result<Self> {
-                match text {
-                    $($text => Ok(Self::$variant),)+
-                    _ => Err(Error::Setting { name: $name, value: text.to_owned(), reason: $reason }),
-                }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $(Self::$variant => $text,)+ })
-            }
-        }
-    };
-}
-
 text_choice!(Pairs, "pairs", "write matched or all", "matched" => Matched, "all" => All);
 text_choice!(Rule, "rule", "write tournament or elimination",
     "tournament" => Tournament, "elimination" => Elimination);
@@ -100,7 +66,6 @@ text_choice!(ProbeSpace, "probe-space", "write raw or transformed",
     "raw" => Raw, "transformed" => Transformed);
 text_choice!(ProbeViews, "probe-views", "write sisters or separate",
     "sisters" => Sisters, "separate" => Separate);
-text_choice!(Optimiser, "optimiser", "write lbfgs or adam", "lbfgs" => Lbfgs, "adam" => Adam);
 text_choice!(ScatterKept, "scatter", "write pooled or per-class",
     "pooled" => Pooled, "per-class" => PerClass);
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::calibration::Calibration;
 use crate::head::{Settings, Variant};
-use crate::tune::Choice;
+use crate::learner::Choice;
 
 pub use lock::ModelLock;
 pub use read::{load, load_bytes, load_to_ask};
