@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Once;
 
-use ivoro::input::{ReadOptions, read_bytes};
+use ivoro_io::features::{ReadOptions, read_bytes};
 use ivoro_vision::dataset::cifar::{Cifar, parse_binary, parse_pickle};
 use ivoro_vision::dataset::{Broken, Fit, How, Split, idx as idx_files, npz};
 

@@ -14,11 +14,11 @@ use std::time::Instant;
 
 use ivoro::diagram::{Index, PowerDiagram};
 use ivoro::head::Optimiser;
-use ivoro::input::{self, ReadOptions};
 use ivoro::regression::{FitOptions, Objective, Penalty, fit};
 use ivoro::statistics::{Grid, SecondMoments, sums_by_class};
 use ivoro::tune::Given;
 use ivoro::{Error, Features, Matrix, Model, ModelOptions, Variant};
+use ivoro_io::features::{self, ReadOptions};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -121,7 +121,7 @@ fn means(n: usize, d: usize, k: usize) -> Result<Value, Error> {
 
 /// Learning, updating and asking a model with arrays X, y of a file, as the Python package does it.
 fn model(path: &Path, variant: &str, ridge: Option<f64>) -> Result<Value, Error> {
-    let read = input::read(path, &ReadOptions::default())?.learning()?;
+    let read = features::read(path, &ReadOptions::default())?.learning()?;
     let points = read.block(0, ivoro::View::UPRIGHT).cloned().unwrap_or_default();
     let (rows, cols) = (points.rows(), points.cols());
     let numbers = Arc::new(points.into_vec());
@@ -151,7 +151,7 @@ fn model(path: &Path, variant: &str, ridge: Option<f64>) -> Result<Value, Error>
 
 /// One probe of D on arrays X, y of a file.
 fn probe(path: &Path) -> Result<Value, Error> {
-    let features = input::read(path, &ReadOptions::default())?.learning()?;
+    let features = features::read(path, &ReadOptions::default())?.learning()?;
     let points = features.block(0, ivoro::View::UPRIGHT).cloned().unwrap_or_default();
     let classes = features.classes().len();
     let grid = Grid::covering(&points);

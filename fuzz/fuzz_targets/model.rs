@@ -1,5 +1,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let _ = ivoro::store::load_bytes(std::path::Path::new("fuzz.ivoro"), bytes);
+    let _ = ivoro_io::load_bytes(std::path::Path::new("fuzz.ivoro"), bytes);
 });

@@ -1,6 +1,6 @@
 //! What is reported of a run.
 
-use ivoro::metrics as library;
+use ivoro_eval::metrics as library;
 use pyo3::prelude::*;
 
 use crate::failure::{Failure, Outcome};

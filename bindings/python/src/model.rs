@@ -6,9 +6,10 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ivoro::Variant;
 use ivoro::calibration::softmin;
+use ivoro::codec::{decode, encode};
 use ivoro::head::{Answers, Forgetting};
 use ivoro::model::BurstRule;
-use ivoro::store::{ModelLock, load, load_bytes, save, save_bytes};
+use ivoro_io::{FileLock, load, save};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -156,9 +157,9 @@ impl Model {
             let features = pool.install(|| features(&layers, Some(labels), false))?;
             let mut model = self.write();
             let model = &mut *model;
-            let before = model.head().known().len();
+            let before = model.head().classes().len();
             pool.install(|| model.teach(&features))?;
-            if model.head().known().len() != before {
+            if model.head().classes().len() != before {
                 self.version.fetch_add(1, Ordering::SeqCst);
             }
             Ok(())
@@ -201,7 +202,7 @@ impl Model {
             if grouping.is_some() {
                 return Ok(answers(model, &layers, grouping.as_ref(), false)?.distances);
             }
-            Ok(ivoro::Learner::distances(model, &features(&layers, None, false)?)?)
+            Ok(ivoro_eval::Learner::distances(model, &features(&layers, None, false)?)?)
         })?;
         array(py, distances)
     }
@@ -300,7 +301,7 @@ impl Model {
     /// Writes the model file; it appears whole or not at all.
     fn save(&self, py: Python<'_>, path: PathBuf) -> Outcome<()> {
         py.detach(|| {
-            let _lock = ModelLock::acquire(&path)?;
+            let _lock = FileLock::acquire(&path)?;
             Ok(save(&self.read(), &path)?)
         })
     }
@@ -313,7 +314,7 @@ impl Model {
 
     /// The bytes of the model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyBytes>> {
-        let bytes = self.looked(py, save_bytes)?;
+        let bytes = self.looked(py, encode)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -321,14 +322,14 @@ impl Model {
     #[staticmethod]
     #[pyo3(signature = (bytes, version=0))]
     fn from_bytes(py: Python<'_>, bytes: &[u8], version: u64) -> Outcome<Self> {
-        py.detach(|| Ok(Self::of(load_bytes(Path::new("model"), bytes)?, version)))
+        py.detach(|| Ok(Self::of(decode(Path::new("model"), bytes)?, version)))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Outcome<Reduced<'py>> {
         let py = slf.py();
         let this = slf.get();
         // the version changes with the model, which nobody changes meanwhile
-        let (bytes, version) = this.looked(py, |model| (save_bytes(model), this.version()));
+        let (bytes, version) = this.looked(py, |model| (encode(model), this.version()));
         let bytes = PyBytes::new(py, &bytes?);
         Ok((py.get_type::<Self>().getattr("from_bytes")?, (bytes, version)))
     }
@@ -351,7 +352,7 @@ impl Model {
     #[getter]
     fn classes(&self, py: Python<'_>) -> Vec<String> {
         self.looked(py, |model| {
-            model.head().known().iter().map(|class| class.name.clone()).collect()
+            model.head().classes().iter().map(|class| class.name.clone()).collect()
         })
     }
 
@@ -359,7 +360,7 @@ impl Model {
     #[getter]
     fn counts(&self, py: Python<'_>) -> Vec<u64> {
         self.looked(py, |model| {
-            model.head().known().iter().map(|class| class.statistics.count).collect()
+            model.head().classes().iter().map(|class| class.statistics.count).collect()
         })
     }
 

@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ivoro::Variant;
-use ivoro::input::ReadOptions;
+use ivoro_io::features::ReadOptions;
 
 use crate::args_baselines::BaselineArguments;
 pub(crate) use crate::args_figures::{

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use ivoro::comparison::Method;
-use ivoro::{ClassOrder, Protocol};
+use ivoro_eval::comparison::Method;
+use ivoro_eval::{ClassOrder, Protocol};
 use ivoro_vision::baselines::Baseline;
 use serde::Deserialize;
 

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use ivoro::{ClassOrder, Protocol, View};
+use ivoro::View;
+use ivoro_eval::{ClassOrder, Protocol};
 use ivoro_vision::dataset::{Broken, Dataset, Fit, How, OpenOptions, Shape, Split};
 use ivoro_vision::engine::Device;
 use ivoro_vision::network::{Architecture, Precision, Stem};

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
 
-use ivoro::metrics::mean_deviation;
-use ivoro::record::{Kind, MethodRecord, RunRecord, Summary};
-use ivoro_web::quoted;
+use ivoro_eval::metrics::mean_deviation;
+use ivoro_eval::record::{Kind, MethodRecord, RunRecord, Summary};
+use ivoro_report::quoted;
 
 use crate::failure::Failure;
 use crate::table::Table;
@@ -138,7 +138,7 @@ pub(crate) fn phases_csv(records: &[RunRecord]) -> String {
 
 /// Writes a file so that a reader sees the old one or the new one, never half of one.
 pub(crate) fn write_whole(path: &Path, text: &str) -> ivoro::Result<()> {
-    ivoro::atomic::write_atomically(path, |file| Ok(file.write_all(text.as_bytes())?))
+    ivoro_io::atomic::write_atomically(path, |file| Ok(file.write_all(text.as_bytes())?))
 }
 
 /// Prints data on standard output.

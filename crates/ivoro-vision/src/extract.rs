@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ivoro::input::{FeatureWriter, Outline};
 use ivoro::{Matrix, View};
+use ivoro_io::features::{FeatureWriter, Outline};
 
 use crate::dataset::{Broken, Dataset, Fit, Images, Shape};
 use crate::engine::Backbone;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ivoro::View;
-use ivoro::input::{ReadOptions, read};
+use ivoro_io::features::{ReadOptions, read};
 use ivoro_vision::dataset::{Broken, Dataset, Fit, How, Shape, Split};
 use ivoro_vision::engine::Device;
 use ivoro_vision::extract::{Extraction, extract};

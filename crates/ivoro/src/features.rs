@@ -197,7 +197,8 @@ impl Features {
     }
 
     /// Puts all numbers and labels, and what they are called, into a hash.
-    pub(crate) fn hash(&self, hasher: &mut blake3::Hasher) {
+    #[doc(hidden)] // `ivoro-eval` tells records of other data apart by it
+    pub fn hash(&self, hasher: &mut blake3::Hasher) {
         let Self { layers, views, labels, blocks, .. } = self;
         hasher.update(format!("{layers:?} {views:?} {}", labels.len()).as_bytes());
         hasher.update(bytemuck::cast_slice(labels));

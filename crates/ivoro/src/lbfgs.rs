@@ -46,7 +46,7 @@ pub struct Outcome {
 
 /// A function to minimise, asked in the order of a descent: enter, then leap along a direction and
 /// land there, or look at other lengths along it and step to one of them.
-pub(crate) trait Landscape {
+pub trait Landscape {
     /// The slope after a step must be within this range, in parts of the slope before it.
     const SLOPES: RangeInclusive<f64>;
     /// The same for a leap: it has cost its gradient already, so a worse one will do.
@@ -151,7 +151,7 @@ pub fn minimise(
 }
 
 /// The same for any landscape.
-pub(crate) fn descend(
+pub fn descend(
     landscape: &mut impl Landscape,
     x: Vec<f32>,
     iterations: usize,
@@ -292,7 +292,7 @@ fn direction(steps: &VecDeque<Step>, gradient: &[f32]) -> Vec<f64> {
 }
 
 /// The point so many lengths of the direction away.
-pub(crate) fn moved(x: &[f32], direction: &[f64], length: f64) -> Vec<f32> {
+pub fn moved(x: &[f32], direction: &[f64], length: f64) -> Vec<f32> {
     x.iter().zip(direction).map(|(&x, d)| (f64::from(x) + length * d) as f32).collect()
 }
 

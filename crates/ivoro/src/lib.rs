@@ -1,46 +1,43 @@
-#![doc = include_str!("../../../README.md")]
+#![doc = include_str!("../README.md")]
 
-mod asking;
-pub mod atomic;
+// Hidden modules are public for the other crates of this workspace alone: they compute with the same
+// kernels, generators and optimisers, and may change in any version.
 pub mod calibration;
-pub mod comparison;
-pub mod curves;
+pub mod codec;
 pub mod diagram;
 pub mod error;
 pub mod features;
 pub mod head;
-pub mod input;
+#[doc(hidden)]
 pub mod lbfgs;
-pub mod learner;
+#[doc(hidden)]
 pub mod lift;
+#[doc(hidden)]
 pub mod linalg;
-mod map;
 pub mod matrix;
-pub mod metrics;
 pub mod model;
-pub mod peers;
-pub mod picture;
+mod prediction;
+#[doc(hidden)]
 pub mod probes;
-pub mod protocol;
+#[doc(hidden)]
 pub mod random;
-pub mod record;
+#[doc(hidden)]
 pub mod regression;
-mod rehearsal;
-pub mod run;
+#[doc(hidden)]
+pub mod rehearsal;
+#[doc(hidden)]
 pub mod softmax;
 pub mod statistics;
-pub mod store;
 pub mod transform;
 pub mod tune;
+#[doc(hidden)]
 pub mod uncertainty;
+#[doc(hidden)]
 pub mod vectors;
 
 pub use error::{Error, Result};
 pub use features::{Features, Split, View};
 pub use head::audit;
 pub use head::{Head, Settings, Variant};
-pub use learner::Learner;
 pub use matrix::Matrix;
 pub use model::{Model, ModelOptions};
-pub use protocol::{ClassOrder, Protocol};
-pub use run::{Run, Stream};

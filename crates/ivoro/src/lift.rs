@@ -76,7 +76,7 @@ impl Lift {
 }
 
 /// The `row`-th group of `count` independent standard normals of a seed.
-pub(crate) fn normals(seed: u64, row: usize, count: usize) -> impl Iterator<Item = f64> {
+pub fn normals(seed: u64, row: usize, count: usize) -> impl Iterator<Item = f64> {
     let first = row as u64 * count.div_ceil(2) as u64;
     (first..).flat_map(move |pair| normal_pair(seed, pair)).take(count)
 }

@@ -66,7 +66,7 @@ impl Matrix {
     }
 
     /// The same numbers, and whoever clones the matrix copies nothing.
-    pub(crate) fn into_shared(mut self) -> Self {
+    pub fn into_shared(mut self) -> Self {
         if self.shared.is_none() {
             self.shared = Some(Arc::new(std::mem::take(&mut self.data)));
         }
@@ -142,7 +142,7 @@ impl Matrix {
     }
 
     /// Rows become columns.
-    pub(crate) fn transposed(&self) -> Self {
+    pub fn transposed(&self) -> Self {
         let mut out = Self::zeros(self.cols, self.rows);
         for (row, values) in self.iter_rows().enumerate() {
             values.iter().enumerate().for_each(|(col, &value)| out.row_mut(col)[row] = value);
@@ -162,7 +162,7 @@ impl Matrix {
     }
 
     /// Drops rows at the end, or adds rows of zeros.
-    pub(crate) fn resize_rows(&mut self, rows: usize) {
+    pub fn resize_rows(&mut self, rows: usize) {
         let cols = self.cols;
         self.make_own().resize(rows * cols, 0.0);
         self.rows = rows;
@@ -188,7 +188,9 @@ impl Matrix {
         Ok(Self::own(rows, cols, data))
     }
 
-    pub(crate) fn view(&self) -> faer::MatRef<'_, f32> {
+    /// The numbers as faer sees them.
+    #[doc(hidden)]
+    pub fn view(&self) -> faer::MatRef<'_, f32> {
         faer::MatRef::from_row_major_slice(self.as_slice(), self.rows, self.cols)
     }
 }

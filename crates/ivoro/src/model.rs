@@ -4,18 +4,19 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-pub use crate::asking::{AskOptions, BurstRule, Candidate, Prediction};
 use crate::calibration::{Calibration, softmin};
 use crate::diagram::Nearest;
 use crate::error::{Error, Result};
 use crate::features::Features;
+pub use crate::head::BurstRule;
 use crate::head::{
     Answers, Approximation, Forgetting, Head, Indexed, Merging, Scatter, Settings, Variant,
     strangeness,
 };
-use crate::learner::{Choice, Judgement, Learner};
 use crate::matrix::Matrix;
-use crate::tune::{Given, Rehearsal, Tuner};
+pub use crate::prediction::{AskOptions, Candidate, Prediction};
+use crate::rehearsal::Rehearsal;
+use crate::tune::{Choice, Given, Tuner};
 
 /// Distances held at once while queries are compared with all classes: 256 MB.
 const MOST_DISTANCES: usize = 1 << 26;
@@ -38,6 +39,19 @@ pub struct Model {
     pub(crate) calibration: Option<Calibration>,
     pub(crate) choices: Vec<Choice>,
     pub(crate) network: Option<String>,
+}
+
+/// What a learner says of queries, for an evaluation.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// One row per query, one column per class, smaller is nearer.
+    pub distances: Matrix,
+    /// How unlike anything known each query is, where that can be said.
+    pub strangeness: Option<Vec<f64>>,
+    /// How much the views of each query disagree, where there are several.
+    pub uncertainty: Option<Vec<f64>>,
+    /// Temperature that turns distances into probabilities, where one was fitted.
+    pub temperature: Option<f64>,
 }
 
 /// How a model is set up.
@@ -70,8 +84,8 @@ impl Model {
         Self { head, given: Given::default(), tuner: Arc::default(), calibration, choices, network }
     }
 
-    pub(crate) fn reduce_to_asking(&mut self, scatter: &mut Scatter<'_>) -> Result<()> {
-        self.head.reduce_to_asking(scatter)
+    pub(crate) fn reduce_to_predictor(&mut self, scatter: &mut Scatter<'_>) -> Result<()> {
+        self.head.reduce_to_predictor(scatter)
     }
 
     /// Hash of the network whose features the model was taught with, where that was told.
@@ -82,7 +96,7 @@ impl Model {
     /// Says which network the features come from; a model keeps to its first one.
     pub fn use_network(&mut self, fingerprint: &str) -> Result<()> {
         self.check_network(fingerprint)?;
-        if self.head.known().is_empty() {
+        if self.head.classes().is_empty() {
             self.network = Some(fingerprint.to_owned());
         }
         Ok(())
@@ -116,14 +130,14 @@ impl Model {
     /// Learns new classes as one phase; the first one also settles what was not given.
     pub fn learn(&mut self, phase: &Features) -> Result<()> {
         if !self.head.layers().is_empty() {
-            return self.head.learn_phase(phase);
+            return self.head.learn(phase);
         }
         let defaults = self.head.settings().clone();
         let variant = self.head.variant();
         let rehearsal = Rehearsal::of(phase, defaults.seed);
         let tuned = self.tuner.tune(variant, &defaults, &self.given, rehearsal.as_ref())?;
         let mut head = Head::new(variant, tuned.settings)?.sharing(self.tuner.probes());
-        head.learn_phase(phase)?;
+        head.learn(phase)?;
         let fitted = rehearsal.as_ref().map(|it| it.calibrate(&head)).transpose()?;
         self.calibration = fitted.filter(Calibration::is_finite);
         self.choices = tuned.choices;
@@ -135,7 +149,7 @@ impl Model {
     /// known ones. On an error nothing has changed.
     pub fn teach(&mut self, samples: &Features) -> Result<()> {
         let known: HashSet<&str> =
-            self.head.known().iter().map(|class| class.name.as_str()).collect();
+            self.head.classes().iter().map(|class| class.name.as_str()).collect();
         let fresh: Vec<bool> =
             samples.classes().iter().map(|name| !known.contains(name.as_str())).collect();
         let is_fresh = |label: u32| fresh[label as usize];
@@ -251,7 +265,7 @@ impl Model {
             return self.ask_index(indexed, queries, threshold, options);
         }
         let size = options.burst.map_or(1, |(size, _)| size.max(1));
-        let rows = MOST_DISTANCES / self.head.known().len().max(1);
+        let rows = MOST_DISTANCES / self.head.classes().len().max(1);
         let rows = rows.max(1).next_multiple_of(size);
         if queries.len() <= rows {
             return self.ask_all(queries, threshold, options);
@@ -279,13 +293,13 @@ impl Model {
         threshold: Option<f64>,
         options: AskOptions,
     ) -> Result<Vec<Prediction>> {
-        let top = options.top.clamp(1, self.head.known().len().max(1));
+        let top = options.top.clamp(1, self.head.classes().len().max(1));
         let own = self.head.own_distances()?;
         let found = self.head.ask_index(indexed, queries, top)?;
         let prediction = |found: &[Nearest]| {
             let reached = found.iter().filter(|nearest| nearest.distance.is_finite());
             let candidate = |nearest: &Nearest| Candidate {
-                class: self.head.known()[nearest.cell as usize].name.clone(),
+                class: self.head.classes()[nearest.cell as usize].name.clone(),
                 distance: nearest.distance,
                 probability: None,
             };
@@ -354,7 +368,7 @@ impl Model {
         let mean: Vec<f32> = distances.iter().map(|d| d * scale).collect();
         let probabilities = temperature.map(|temperature| softmin(&mean, temperature));
         let candidate = |&at: &usize| Candidate {
-            class: self.head.known()[at].name.clone(),
+            class: self.head.classes()[at].name.clone(),
             distance: distances[at],
             probability: probabilities.as_ref().map(|p| p[at]),
         };
@@ -366,6 +380,18 @@ impl Model {
             burst,
             approximate: false,
         }
+    }
+
+    /// Distances to all classes and whatever else the model can say of queries.
+    pub fn evaluate(&self, queries: &Features) -> Result<Evaluation> {
+        let answers = self.head.ask(queries, !self.head.variant().lift)?;
+        let (views, _) = self.head.variant().separate();
+        Ok(Evaluation {
+            strangeness: (!self.head.variant().lift).then_some(answers.strangeness),
+            uncertainty: (views > 1).then_some(answers.uncertainty),
+            temperature: self.fitted_temperature()?,
+            distances: answers.distances,
+        })
     }
 
     /// Strangeness above which a query is rejected, if this share of known queries may be rejected
@@ -389,58 +415,17 @@ impl Model {
 /// The names of the classes that came first.
 fn first_phase(head: &Head) -> Vec<String> {
     let classes = head.phases().first().copied().unwrap_or(0);
-    head.known().iter().take(classes).map(|class| class.name.clone()).collect()
-}
-
-impl Learner for Model {
-    fn name(&self) -> String {
-        self.head.variant().to_string()
-    }
-
-    fn learn(&mut self, phase: &Features) -> Result<()> {
-        self.learn(phase)
-    }
-
-    fn classes(&self) -> usize {
-        self.head.known().len()
-    }
-
-    fn distances(&self, queries: &Features) -> Result<Matrix> {
-        Learner::distances(&self.head, queries)
-    }
-
-    fn bytes(&self) -> usize {
-        self.head.bytes()
-    }
-
-    fn judge(&self, queries: &Features) -> Result<Judgement> {
-        let answers = self.head.ask(queries, !self.head.variant().lift)?;
-        let (views, _) = self.head.variant().separate();
-        Ok(Judgement {
-            strangeness: (!self.head.variant().lift).then_some(answers.strangeness),
-            uncertainty: (views > 1).then_some(answers.uncertainty),
-            temperature: self.fitted_temperature()?,
-            distances: answers.distances,
-        })
-    }
-
-    fn settings(&self) -> serde_json::Value {
-        serde_json::to_value(self.head.settings()).unwrap_or_default()
-    }
-
-    fn choices(&self) -> &[Choice] {
-        &self.choices
-    }
+    head.classes().iter().take(classes).map(|class| class.name.clone()).collect()
 }
 
 /// A model that can be asked and nothing else: it holds no sums and no second moments, only the
-/// diagram made of them. See [`store::load_to_ask`](crate::store::load_to_ask).
+/// diagram made of them. See [`decode_predictor`](crate::codec::decode_predictor).
 #[derive(Debug)]
-pub struct Asker {
+pub struct Predictor {
     model: Model,
 }
 
-impl Asker {
+impl Predictor {
     pub(crate) fn new(model: Model) -> Self {
         Self { model }
     }

@@ -4,6 +4,7 @@
 //! again on the other four fifths: half of them first, the rest in up to five phases. What was held
 //! out is asked afterwards.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::calibration::Calibration;
@@ -12,9 +13,7 @@ use crate::features::Features;
 use crate::head::{Head, Settings, Variant};
 use crate::matrix::Matrix;
 use crate::probes::Probes;
-use crate::protocol::Protocol;
 use crate::random;
-use crate::run::Stream;
 
 /// Samples of a class that are looked at.
 const SAMPLES: usize = 150;
@@ -39,7 +38,8 @@ pub struct Rehearsal {
     /// The classes, shuffled: those of one data set arrive in a meaningful order more often than
     /// not.
     order: Vec<usize>,
-    protocol: Protocol,
+    /// The classes of each phase, as positions in `order`.
+    phases: Vec<Range<usize>>,
     /// Copies of samples, made where something is to be chosen.
     stage: OnceLock<Stage>,
 }
@@ -65,20 +65,18 @@ impl Rehearsal {
         }
         rows.iter_mut().for_each(|rows| rows.truncate(SAMPLES));
         let order = random::permutation(seed.wrapping_add(1), rows.len());
-        let protocol = Protocol::default_for(rows.len()).ok()?;
-        Some(Self { base: base.clone(), rows, order, protocol, stage: OnceLock::new() })
+        let phases = ends(&usual_phases(rows.len()));
+        Some(Self { base: base.clone(), rows, order, phases, stage: OnceLock::new() })
     }
 
-    /// No rehearsal but the performance itself: all phases, judged on the test samples.
-    pub(crate) fn of_tests(stream: &Stream) -> Self {
-        let phases = stream.protocol().phases().map(|classes| stream.train(&classes)).collect();
-        let stage = Stage { phases, held: stream.test().clone() };
+    /// No rehearsal but the performance itself: these phases, evaluated on these samples.
+    pub(crate) fn of_samples(phases: Vec<Features>, held: Features) -> Self {
         Self {
-            base: stream.test().clone(),
+            base: held.clone(),
             rows: Vec::new(),
             order: Vec::new(),
-            protocol: stream.protocol().clone(),
-            stage: OnceLock::from(stage),
+            phases: Vec::new(),
+            stage: OnceLock::from(Stage { phases, held }),
         }
     }
 
@@ -86,8 +84,8 @@ impl Rehearsal {
         self.stage.get_or_init(|| {
             let held: Vec<usize> =
                 self.rows.iter().flat_map(|rows| rows[..held_of(rows)].to_vec()).collect();
-            let phases = self.protocol.phases().map(|classes| {
-                let members = classes.flat_map(|class| {
+            let phases = self.phases.iter().map(|classes| {
+                let members = classes.clone().flat_map(|class| {
                     let rows = &self.rows[self.order[class]];
                     rows[held_of(rows)..].to_vec()
                 });
@@ -108,7 +106,7 @@ impl Rehearsal {
         if let Some(probes) = probes {
             head = head.sharing(probes);
         }
-        self.stage().phases.iter().try_for_each(|phase| head.learn_phase(phase))?;
+        self.stage().phases.iter().try_for_each(|phase| head.learn(phase))?;
         Ok(head)
     }
 
@@ -133,7 +131,7 @@ impl Rehearsal {
     /// sums, that is the head with those samples taken away again. Probes have to be trained
     /// without them, and a metric in many lifted dimensions is made in fewer.
     pub fn calibrate(&self, head: &Head) -> Result<Calibration> {
-        let judged = self.judged(head.known().len());
+        let judged = self.judged(head.classes().len());
         let lifted = head.variant().lift && head.settings().lift > LIFT;
         if head.is_additive() && !lifted {
             let judge = head.without(&judged)?;
@@ -164,6 +162,27 @@ impl Rehearsal {
     }
 }
 
+/// Classes per phase where nobody says: half of them first, the rest in about five phases.
+pub fn usual_phases(classes: usize) -> Vec<usize> {
+    let base = classes.div_ceil(2);
+    let rest = classes - base;
+    let phases = rest.clamp(1, 5);
+    let mut sizes = vec![base];
+    sizes.extend((0..phases).map(|i| rest * (i + 1) / phases - rest * i / phases));
+    sizes.retain(|&size| size > 0);
+    sizes
+}
+
+/// The classes of each phase, from their numbers.
+fn ends(sizes: &[usize]) -> Vec<Range<usize>> {
+    let range = |next: &mut usize, &size: &usize| {
+        let first = *next;
+        *next += size;
+        Some(first..*next)
+    };
+    sizes.iter().scan(0, range).collect()
+}
+
 /// How many of a class's samples are held out.
 fn held_of(rows: &[usize]) -> usize {
     rows.len() / 5
@@ -180,7 +199,7 @@ fn labels(samples: &Features, head: &Head) -> Vec<u32> {
 /// Fits on samples that the head has not seen. Of most of them only the strangeness is kept.
 fn judge_by(head: &Head, samples: &Features) -> Result<Calibration> {
     let labels = labels(samples, head);
-    let classes = head.known().len().max(1);
+    let classes = head.classes().len().max(1);
     let step = samples.len().div_ceil((FITTED_DISTANCES / classes).max(1)).max(1);
     let (mut distances, mut fitted) = (Matrix::zeros(0, classes), Vec::new());
     let mut strangeness = Vec::with_capacity(samples.len());
@@ -214,7 +233,7 @@ mod tests {
 
     fn learned(variant: &str, samples: &Features) -> Head {
         let mut head = Head::new(variant.parse().unwrap(), Settings::default()).unwrap();
-        head.learn_phase(samples).unwrap();
+        head.learn(samples).unwrap();
         head
     }
 

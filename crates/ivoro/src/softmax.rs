@@ -65,7 +65,7 @@ impl Softened {
 
 /// Adds the biases to logits, turns them into p − y, y being 1 for the class `label(sample)`, and
 /// returns Σ −log p_label.
-pub(crate) fn residues(
+pub fn residues(
     logits: &mut [f32],
     biases: Option<&[f32]>,
     samples: usize,
@@ -89,7 +89,7 @@ pub(crate) fn residues(
 }
 
 /// Σ of each row.
-pub(crate) fn add_row_sums(rows: &[f32], samples: usize, sums: &mut [f64]) {
+pub fn add_row_sums(rows: &[f32], samples: usize, sums: &mut [f64]) {
     for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(samples)) {
         let (whole, rest) = row.as_chunks::<LANES>();
         let mut lanes = [0f64; LANES];

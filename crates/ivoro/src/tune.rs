@@ -1,5 +1,5 @@
 //! Choosing settings on the base phase: no later phase and no test sample is looked at, unless the
-//! caller asks for [`Tuner::on_test`]; [`Tuner::judged_by`] chooses on other samples altogether.
+//! caller brings other samples with [`Tuner::on_samples`].
 //!
 //! Each candidate is scored by the accuracy of a rehearsal. Each setting is chosen on the simplest
 //! variant in which it acts, one after another, and kept for all variants of the run.
@@ -10,12 +10,11 @@ use std::sync::{Arc, Mutex};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::features::Features;
 use crate::head::{ProbeSpace, ProbeViews, Settings, Variant, Views};
-pub use crate::learner::Choice;
 use crate::probes::Probes;
 use crate::rehearsal::LIFT;
 pub use crate::rehearsal::Rehearsal;
-use crate::run::Stream;
 
 /// Settings given by the caller; what is `None` is chosen on the base phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,6 +41,19 @@ pub struct Given {
     pub probe_views: Option<ProbeViews>,
 }
 
+/// One choice made on the base phase, or on test samples by [`Tuner::on_test`](ivoro::tune::Tuner::on_test).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Which setting.
+    pub setting: String,
+    /// The value chosen.
+    pub value: String,
+    /// The variant it was chosen with.
+    pub variant: String,
+    /// Candidates with their accuracy in percent on the tuning samples.
+    pub candidates: Vec<(String, f64)>,
+}
+
 /// What tuning settled.
 #[derive(Clone, Debug)]
 pub struct Tuned {
@@ -56,8 +68,8 @@ pub struct Tuned {
 pub struct Tuner {
     memory: Mutex<HashMap<String, (Settings, Option<Choice>)>>,
     probes: Arc<Probes>,
-    /// Judges in place of the base phase's own held-out samples.
-    judge: Option<Rehearsal>,
+    /// What settings are chosen on in place of the base phase's own held-out samples.
+    tuning_set: Option<Rehearsal>,
     /// Whether each setting is chosen with the variant itself, not with the simplest.
     whole: bool,
 }
@@ -75,19 +87,18 @@ impl Tuner {
         Arc::clone(&self.probes)
     }
 
-    /// Chooses by the accuracy on the test samples after the last phase of this stream, for
-    /// comparison with papers that did so: what it reaches is not an estimate of accuracy on new
-    /// samples. Each setting is chosen with the variant itself and all samples, so that a choice
-    /// costs a whole run for each candidate.
-    pub fn on_test(stream: &Stream) -> Self {
-        Self { whole: true, ..Self::judged_by(stream) }
+    /// Chooses by the accuracy on these held-out samples after all of these phases, instead of on
+    /// the base phase's own: where a network was trained on the base classes' samples, these look
+    /// better than those of any later class.
+    pub fn on_samples(phases: Vec<Features>, held: Features) -> Self {
+        Self { tuning_set: Some(Rehearsal::of_samples(phases, held)), ..Self::default() }
     }
 
-    /// Chooses by the accuracy on the test samples of another stream than the one that is to be
-    /// learned, after its last phase: where a network was trained on the base classes' samples,
-    /// these look better than those of any later class, and the base phase judges badly.
-    pub fn judged_by(stream: &Stream) -> Self {
-        Self { judge: Some(Rehearsal::of_tests(stream)), ..Self::default() }
+    /// The same, each setting chosen with the variant itself and all samples, so that a choice costs
+    /// a whole run for each candidate.
+    #[must_use]
+    pub fn with_the_variant_itself(self) -> Self {
+        Self { whole: true, ..self }
     }
 
     /// All settings of a variant: given ones as they are, the others chosen by rehearsal, or the
@@ -103,7 +114,7 @@ impl Tuner {
         given.apply(&mut settings);
         settings.check()?;
         let mut choices = Vec::new();
-        let Some(judge) = self.judge.as_ref().or(rehearsal) else {
+        let Some(tuning_set) = self.tuning_set.as_ref().or(rehearsal) else {
             return Ok(Tuned { settings, choices });
         };
         for plan in PLAN {
@@ -113,7 +124,7 @@ impl Tuner {
             if self.whole {
                 (step.variant, most_lift) = (variant, lift);
             }
-            let (chosen, choice) = self.choose(&step, judge, most_lift)?;
+            let (chosen, choice) = self.choose(&step, tuning_set, most_lift)?;
             settings = Settings { lift, ..chosen };
             choices.extend(choice);
         }

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anstream::eprintln;
-use ivoro::comparison::{self, Provenance};
-use ivoro::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
-use ivoro::record::{Kind, MethodRecord, RunRecord, Summary};
-use ivoro::{ClassOrder, Protocol};
+use ivoro_eval::comparison::{self, Provenance};
+use ivoro_eval::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
+use ivoro_eval::record::{Kind, MethodRecord, RunRecord, Summary};
+use ivoro_eval::{ClassOrder, Protocol};
+use ivoro_report::Inputs;
 use ivoro_vision::baselines::{Baseline, School, TaughtPhase};
 use ivoro_vision::train::Recipe;
-use ivoro_web::Inputs;
 use serde_json::json;
 
 use super::figure::{embed, evenly, perplexity};

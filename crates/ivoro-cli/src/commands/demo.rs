@@ -45,7 +45,7 @@ pub(super) fn write_images(folder: &Path) -> Result<(), Failure> {
 fn write_files(folder: &Path, files: &[(&str, &[u8])]) -> Result<(), Failure> {
     output::make_folder(folder)?;
     for (name, content) in files {
-        ivoro::atomic::write_atomically(&folder.join(name), |file| {
+        ivoro_io::atomic::write_atomically(&folder.join(name), |file| {
             std::io::Write::write_all(file, content)?;
             Ok(())
         })?;

@@ -2,8 +2,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use ivoro::head::Views;
-use ivoro::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
-use ivoro::{Features, Head, Matrix, Model, ModelOptions, Protocol, Stream, Variant};
+use ivoro::{Features, Head, Matrix, Model, ModelOptions, Variant};
+use ivoro_eval::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
+use ivoro_eval::{Protocol, Stream};
 use serde::Serialize;
 
 use crate::args::{FigureArguments, FigureCommand, SceneArguments, TsneArguments};
@@ -38,7 +39,7 @@ pub(crate) fn figure(command: &FigureCommand) -> Result<(), Failure> {
 fn stream(arguments: &FigureArguments) -> Result<(Stream, String), Failure> {
     let mut options = arguments.input.options();
     options.seed = arguments.settings.seed;
-    let file = ivoro::input::read(&arguments.features, &options)?;
+    let file = ivoro_io::features::read(&arguments.features, &options)?;
     let (split, _) = file.into_split(arguments.holdout, options.seed)?;
     let protocol = match &arguments.protocol {
         Some(text) => text.parse()?,

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ivoro::record::{MethodRecord, RunRecord};
-use ivoro_web::{Inputs, is_whole};
+use ivoro_eval::record::{MethodRecord, RunRecord};
+use ivoro_report::{Inputs, is_whole};
 
 use crate::failure::Failure;
 use crate::output;

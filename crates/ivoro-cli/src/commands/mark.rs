@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anstream::eprintln;
+use ivoro_report::is_whole;
 use ivoro_vision::network::fingerprint;
-use ivoro_web::is_whole;
 use serde::{Deserialize, Serialize};
 
 use super::baselines;

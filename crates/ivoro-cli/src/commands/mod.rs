@@ -19,7 +19,7 @@ mod variants;
 use std::path::Path;
 
 use clap::CommandFactory;
-use ivoro::store::ModelLock;
+use ivoro_io::FileLock;
 
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
@@ -53,8 +53,8 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
 }
 
 /// Holds `what` for writing, so that no second process does the same work at `place`.
-fn hold(what: &Path, place: &Path) -> Result<ModelLock, Failure> {
-    ModelLock::acquire(what).map_err(|error| match error {
+fn hold(what: &Path, place: &Path) -> Result<FileLock, Failure> {
+    FileLock::acquire(what).map_err(|error| match error {
         ivoro::Error::Locked { .. } => Failure::Usage(format!(
             "{}: another ivoro is writing here; wait for it, or name another --out",
             place.display()

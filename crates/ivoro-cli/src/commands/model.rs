@@ -4,9 +4,9 @@ use std::path::Path;
 
 use ivoro::audit::{NOT_KEPT, audit as list_kept};
 use ivoro::head::{Forgetting, Head};
-use ivoro::input::{self, FeatureFile};
-use ivoro::store::{ModelLock, load, save};
 use ivoro::{Features, Model, Variant};
+use ivoro_io::features::{self, FeatureFile};
+use ivoro_io::{FileLock, load, save};
 use serde_json::json;
 
 use super::images::Looker;
@@ -22,7 +22,7 @@ use crate::{output, progress};
 /// Reads a features file under a spinner.
 pub(crate) fn read(path: &Path, input: &InputArguments) -> Result<FeatureFile, Failure> {
     let spinner = progress::spinner(&format!("reading {}", path.display()));
-    let file = input::read(path, &input.options())?;
+    let file = features::read(path, &input.options())?;
     spinner.finish_and_clear();
     Ok(file)
 }
@@ -71,13 +71,13 @@ fn load_for(path: &Path, variant: Option<Variant>) -> Result<Model, Failure> {
 
 /// Teaches a model new classes.
 pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
-    let _lock = ModelLock::acquire(&arguments.model)?;
+    let _lock = FileLock::acquire(&arguments.model)?;
     let mut model = if arguments.model.exists() {
         load_for(&arguments.model, arguments.variant)?
     } else {
         Model::new(arguments.variant.unwrap_or(NEW_MODEL), arguments.settings.options())
     };
-    let before = model.head().known().len();
+    let before = model.head().classes().len();
     let LearnArguments { features, input, look, classes, .. } = arguments;
     let phase = samples(&mut model, features, input, look, classes.as_ref())?;
     let spinner =
@@ -85,7 +85,7 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
     model.learn(&phase)?;
     save(&model, &arguments.model)?;
     spinner.finish_and_clear();
-    let known = model.head().known();
+    let known = model.head().classes();
     let mut text = format!(
         "{}: learned {} from {}; now {} in {}\n",
         arguments.model.display(),
@@ -108,7 +108,7 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
 
 /// Adds samples to known classes.
 pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
-    let _lock = ModelLock::acquire(&arguments.model)?;
+    let _lock = FileLock::acquire(&arguments.model)?;
     let mut model = load(&arguments.model)?;
     let UpdateArguments { features, input, look, classes, .. } = arguments;
     let more = samples(&mut model, features, input, look, classes.as_ref())?;
@@ -127,26 +127,26 @@ pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
 
 /// Forgets classes.
 pub(crate) fn forget(arguments: &ForgetArguments) -> Result<(), Failure> {
-    let _lock = ModelLock::acquire(&arguments.model)?;
+    let _lock = FileLock::acquire(&arguments.model)?;
     let mut model = load(&arguments.model)?;
     let how = if arguments.drop_probes { Forgetting::DropProbes } else { Forgetting::Exact };
     let classes: BTreeSet<&String> = arguments.classes.iter().collect();
     for class in &classes {
         model.forget(class, how)?;
     }
-    if model.head().known().is_empty() {
+    if model.head().classes().is_empty() {
         let text = "these are all classes of the model; delete the file instead";
         return Err(Failure::Usage(text.to_owned()));
     }
     save(&model, &arguments.model)?;
     let names: Vec<String> = classes.into_iter().map(|name| visible(name)).collect();
-    let remain = counted(model.head().known().len(), "class remains", "classes remain");
+    let remain = counted(model.head().classes().len(), "class remains", "classes remain");
     Ok(output::print(&format!("forgot {}; {remain}\n", names.join(", ")))?)
 }
 
 /// Merges models.
 pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
-    let _lock = ModelLock::acquire(&arguments.out)?;
+    let _lock = FileLock::acquire(&arguments.out)?;
     let ancestor = arguments.ancestor.as_deref().map(load).transpose()?;
     let mut text = String::new();
     let mut models = arguments.models.iter();
@@ -167,7 +167,7 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
         }
     }
     save(&merged, &arguments.out)?;
-    let known = merged.head().known().len();
+    let known = merged.head().classes().len();
     let _ = writeln!(text, "{}: {known} classes", arguments.out.display());
     Ok(output::print(&text)?)
 }
@@ -178,7 +178,7 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     let head = model.head();
     if arguments.json {
         let classes =
-            head.known().iter().map(|c| json!({"name": c.name, "samples": c.statistics.count}));
+            head.classes().iter().map(|c| json!({"name": c.name, "samples": c.statistics.count}));
         let text = json!({
             "variant": head.variant(),
             "settings": head.settings(),
@@ -220,7 +220,7 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
         );
     }
     let mut table = Table::new(&["class", "samples"], 1);
-    head.known()
+    head.classes()
         .iter()
         .for_each(|c| table.row(vec![c.name.clone(), c.statistics.count.to_string()]));
     let _ = write!(text, "\n{table}");
@@ -272,7 +272,7 @@ pub(crate) fn audit(arguments: &InspectArguments) -> Result<(), Failure> {
         ];
         table.row(cells.to_vec());
     }
-    let classes = model.head().known().len().max(1);
+    let classes = model.head().classes().len().max(1);
     let mut text = format!(
         "{table}\n{total} bytes in all, {} per class; besides, whatever was learned: class names, \
          settings and how they were chosen, a temperature and {} thresholds, a range of values for \

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use ivoro::Features;
 use ivoro::head::{Approximation, Search};
-use ivoro::model::{AskOptions, Asker, BurstRule, Prediction};
-use ivoro::store::load_to_ask;
+use ivoro::model::{AskOptions, BurstRule, Prediction, Predictor};
+use ivoro_io::load_predictor;
+use ivoro_report::quoted;
 use ivoro_vision::dataset::collect_images;
-use ivoro_web::quoted;
 use serde_json::json;
 
 use super::images::Looker;
@@ -22,7 +22,7 @@ const BATCH: usize = 4096;
 
 /// Asks a model about features.
 pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
-    let model = load_to_ask(&arguments.model)?;
+    let model = load_predictor(&arguments.model)?;
     let rule = match arguments.burst_rule {
         BurstChoice::Sum => BurstRule::Sum,
         BurstChoice::Vote => BurstRule::Vote,
@@ -63,7 +63,7 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
 /// Asks about images, some at a time; answers are printed as they come.
 fn predict_images(
     arguments: &PredictArguments,
-    model: &Asker,
+    model: &Predictor,
     options: AskOptions,
 ) -> Result<(), Failure> {
     let paths = collect_images(&arguments.features)?;

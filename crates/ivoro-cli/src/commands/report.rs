@@ -1,8 +1,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use ivoro::atomic::write_atomically;
-use ivoro_web::{Figure, FileKind, Inputs, Report};
+use ivoro_io::atomic::write_atomically;
+use ivoro_report::{Figure, FileKind, Inputs, Report};
 use rayon::prelude::*;
 
 use super::baselines;
@@ -30,7 +30,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
         }
     }
     spinner.set_message("drawing");
-    let report = ivoro_web::build(&inputs);
+    let report = ivoro_report::build(&inputs);
     write(&arguments.out, &report)?;
     spinner.finish_and_clear();
     for problem in &inputs.problems {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anstream::eprintln;
 use indicatif::HumanDuration;
+use ivoro_report::{Plan, PlannedCell};
 use ivoro_vision::dataset::{Dataset, OpenOptions};
-use ivoro_web::{Plan, PlannedCell};
 
 use super::mark::{self, Mark, named_files, read_by, stamp_of};
 use super::{demo, hold, run};

@@ -2,11 +2,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
-use ivoro::comparison::{self, Method, Provenance};
-use ivoro::peers::PeerSettings;
-use ivoro::record::{MethodRecord, RunRecord};
-use ivoro::tune::Tuner;
-use ivoro::{ClassOrder, ModelOptions, Protocol, Run, Split, Stream};
+use ivoro::{ModelOptions, Split};
+use ivoro_eval::comparison::{self, Method, Provenance};
+use ivoro_eval::peers::PeerSettings;
+use ivoro_eval::record::{MethodRecord, RunRecord};
+use ivoro_eval::{ClassOrder, Protocol, Run, Stream};
 use ivoro_vision::baselines::Baseline;
 
 use super::baselines::{self, Baselines};
@@ -175,9 +175,9 @@ impl Heads {
     fn go_through(&self, arguments: &RunArguments, ledger: &mut Ledger) -> Result<(), Failure> {
         let mut options = arguments.settings.options();
         if arguments.tuned_on_test {
-            options.tuner = Arc::new(Tuner::on_test(&self.stream));
+            options.tuner = Arc::new(self.stream.tuner().with_the_variant_itself());
         } else if let Some(judge) = &self.judge {
-            options.tuner = Arc::new(Tuner::judged_by(&judge.stream));
+            options.tuner = Arc::new(judge.stream.tuner());
         }
         let phases = self.stream.protocol().sizes().len();
         let bar = progress::bar(self.methods.len() * phases);

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
-use ivoro::input::{self, ReadOptions, SplitOrigin};
-use ivoro::{ClassOrder, Protocol, Split, Stream};
+use ivoro::Split;
+use ivoro_eval::{ClassOrder, Protocol, Stream};
+use ivoro_io::features::{self, ReadOptions, SplitOrigin};
 use ivoro_vision::dataset::{Dataset, Fit};
 use ivoro_vision::extract::Extraction;
 use ivoro_vision::network::{Precision, Weights, fingerprint};
@@ -50,7 +51,7 @@ impl Source {
     /// Opens what the arguments name.
     pub(super) fn open(arguments: &RunArguments) -> Result<Self, Failure> {
         let Some(path) = &arguments.features else {
-            let file = input::read_bytes(EMBEDDED_NAME, EMBEDDED, &options(arguments))?;
+            let file = features::read_bytes(EMBEDDED_NAME, EMBEDDED, &options(arguments))?;
             of_no_use(arguments, EMBEDDED_NAME)?;
             let found = found(arguments, file, EMBEDDED_NAME.to_owned())?;
             return Ok(Self::Features(Box::new(found)));
@@ -245,7 +246,7 @@ fn options(arguments: &RunArguments) -> ReadOptions {
 
 fn read(arguments: &RunArguments, path: &Path) -> Result<Found, Failure> {
     let spinner = progress::spinner(&format!("reading {}", path.display()));
-    let file = input::read(path, &options(arguments))?;
+    let file = features::read(path, &options(arguments))?;
     spinner.finish_and_clear();
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     found(arguments, file, name)
@@ -253,7 +254,7 @@ fn read(arguments: &RunArguments, path: &Path) -> Result<Found, Failure> {
 
 fn found(
     arguments: &RunArguments,
-    file: input::FeatureFile,
+    file: features::FeatureFile,
     name: String,
 ) -> Result<Found, Failure> {
     let (split, how) = file.into_split(arguments.holdout, arguments.settings.seed)?;
@@ -307,7 +308,7 @@ impl<'a> Pipeline<'a> {
             Ok(found) => return Ok(found),
             Err(failure) => failure,
         };
-        if input::read(&path, &ReadOptions::default()).is_ok() {
+        if features::read(&path, &ReadOptions::default()).is_ok() {
             // it is what is asked of it that is wrong
             return Err(failure);
         }

@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use ivoro::head::{EXTENDED, GRAMMAR, LETTERS, PAPER};
-use ivoro::peers::Peer;
+use ivoro_eval::peers::Peer;
 
 use crate::failure::Failure;
 use crate::output;

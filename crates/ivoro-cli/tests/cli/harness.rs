@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ivoro::input::write_features;
 use ivoro::{Features, Matrix, View};
+use ivoro_io::features::write_features;
 use tempfile::TempDir;
 
 /// Class names of the features.

@@ -263,16 +263,16 @@ fn baselines_train_the_network_on_and_leave_record_and_pictures() {
 fn two_processes_do_not_train_into_one_file() {
     let place = Place::new();
     place.pictures();
-    let held = ivoro::store::ModelLock::acquire(&place.path("net.safetensors")).unwrap();
+    let held = ivoro_io::FileLock::acquire(&place.path("net.safetensors")).unwrap();
     let train =
         "train pictures --network small --epochs 1 --batch 4 --size 8 --out net.safetensors";
     let said = place.ivoro(train).bad(2);
     assert!(said.contains("another ivoro is writing here"), "{said}");
     drop(held);
-    let held = ivoro::store::ModelLock::acquire(&place.path("out/run"));
+    let held = ivoro_io::FileLock::acquire(&place.path("out/run"));
     assert!(held.is_err(), "there is no such folder yet");
     std::fs::create_dir(place.path("out")).unwrap();
-    let _held = ivoro::store::ModelLock::acquire(&place.path("out/run")).unwrap();
+    let _held = ivoro_io::FileLock::acquire(&place.path("out/run")).unwrap();
     let said = place.ivoro("run --variants iVoro --out out").bad(2);
     assert!(said.contains("another ivoro is writing here"), "{said}");
 }

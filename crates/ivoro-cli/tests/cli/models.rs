@@ -114,8 +114,8 @@ fn forgetting_is_exact_or_refused() {
     place.learn("kept.ivoro", "ant,bee,cat", fixed).good();
     assert_eq!(place.ivoro("forget kept.ivoro bee").good(), "forgot bee; 2 classes remain\n");
     place.learn("never.ivoro", "ant,cat", fixed).good();
-    let kept = ivoro::store::load(&place.path("kept.ivoro")).unwrap();
-    assert!(kept.head() == ivoro::store::load(&place.path("never.ivoro")).unwrap().head());
+    let kept = ivoro_io::load(&place.path("kept.ivoro")).unwrap();
+    assert!(kept.head() == ivoro_io::load(&place.path("never.ivoro")).unwrap().head());
 
     place.learn("pooled.ivoro", "ant,bee", "--variant iVoro-W").good();
     let before = place.bytes("pooled.ivoro");
@@ -164,8 +164,8 @@ fn two_sites_merge_into_the_pooled_model() {
     ab.ivoro: 6 classes
     ");
     place.learn("a.ivoro", "eel,fox", "").good();
-    let joint = ivoro::store::load(&place.path("a.ivoro")).unwrap();
-    assert!(joint.head() == ivoro::store::load(&place.path("ab.ivoro")).unwrap().head());
+    let joint = ivoro_io::load(&place.path("a.ivoro")).unwrap();
+    assert!(joint.head() == ivoro_io::load(&place.path("ab.ivoro")).unwrap().head());
 }
 
 #[test]

@@ -2,7 +2,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ivoro::store::{ModelLock, load};
+use ivoro_io::{FileLock, load};
 
 use crate::harness::{Done, Place, samples};
 
@@ -11,7 +11,7 @@ fn a_model_that_another_process_writes_is_locked() {
     let place = Place::new();
     place.learn("m.ivoro", "ant,bee", "--variant iVoro").good();
     let before = std::fs::read(place.path("m.ivoro")).unwrap();
-    let lock = ModelLock::acquire(&place.path("m.ivoro")).unwrap();
+    let lock = FileLock::acquire(&place.path("m.ivoro")).unwrap();
     insta::assert_snapshot!(place.learn("m.ivoro", "cat", "").bad(2), @"
     error: m.ivoro: locked by another process that is writing this model
     hint: wait for it, or work on a copy and merge
@@ -49,17 +49,17 @@ fn a_process_killed_while_it_learns_leaves_the_old_model_or_the_new() {
         child.kill().unwrap();
         let finished = child.wait().unwrap().success();
         let found = load(&place.path("m.ivoro")).unwrap();
-        if found.head().known().len() == 2 {
+        if found.head().classes().len() == 2 {
             killed += 1;
             assert!(!finished && found.head() == old.head());
         } else {
-            assert_eq!(found.head().known().len(), 6);
+            assert_eq!(found.head().classes().len(), 6);
             break;
         }
     }
     assert!(killed > 0, "at least the first was killed in time");
     // what a killed process left behind is in nobody's way
-    if load(&place.path("m.ivoro")).unwrap().head().known().len() == 2 {
+    if load(&place.path("m.ivoro")).unwrap().head().classes().len() == 2 {
         place.ivoro("learn m.ivoro many.features").good();
     }
     place.ivoro("forget m.ivoro ant --drop-probes").good();

@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
-use ivoro::record::RunRecord;
-use ivoro::store::ModelLock;
+use ivoro_eval::record::RunRecord;
+use ivoro_io::FileLock;
 
 use crate::harness::{Place, samples};
 
@@ -422,7 +422,7 @@ fn two_jobs_do_not_share_a_folder() {
     let place = Place::new();
     place.grid(GRID);
     std::fs::create_dir(place.path("runs")).unwrap();
-    let lock = ModelLock::acquire(&place.path("runs/reproduce")).unwrap();
+    let lock = FileLock::acquire(&place.path("runs/reproduce")).unwrap();
     let text = place.reproduce("").bad(2);
     assert!(text.contains("runs: another ivoro is writing here"), "{text}");
     place.reproduce("--quick --out other").good();

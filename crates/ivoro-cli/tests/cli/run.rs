@@ -1,4 +1,4 @@
-use ivoro::record::RunRecord;
+use ivoro_eval::record::RunRecord;
 
 use crate::harness::{Place, samples};
 

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::time::Instant;
 
 use ivoro::Matrix;
-use ivoro::learner::Judgement;
+use ivoro::model::Evaluation;
 use ivoro::random::mix;
-use ivoro::record::PhaseOutcome;
-use ivoro::run::assess;
+use ivoro_eval::record::PhaseOutcome;
+use ivoro_eval::run::assess;
 
 use super::Baseline;
 use super::classroom::{Classroom, look};
@@ -324,9 +324,9 @@ impl<'a> School<'a> {
         for &reading in readings {
             let all = method.distances(reading, &points, &pupil.head);
             let distances = first_columns(&all, known)?;
-            let judgement =
-                Judgement { distances, strangeness: None, uncertainty: None, temperature: None };
-            let mut outcome = assess(&judgement, &labels, phases);
+            let evaluation =
+                Evaluation { distances, strangeness: None, uncertainty: None, temperature: None };
+            let mut outcome = assess(&evaluation, &labels, phases);
             outcome.learn_seconds = learn_seconds;
             outcome.predict_seconds = started.elapsed().as_secs_f64();
             let images = match (reading, reading.exemplars()) {

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
-use ivoro::input::most_unpacked;
+use ivoro_io::features::most_unpacked;
 
 use super::listing::name_of;
 use crate::error::{Error, Result};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ivoro::input::{IntegerArray, Integers, read_integers, read_integers_bytes};
+use ivoro_io::features::{IntegerArray, Integers, read_integers, read_integers_bytes};
 
 use super::archive::{names, read_file};
 use super::{Dataset, Shape, Split, label};

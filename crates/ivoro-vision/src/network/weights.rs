@@ -146,7 +146,7 @@ impl Weights {
     /// Writes the file in one step.
     pub fn write(&self, path: &Path, precision: Precision) -> Result<()> {
         let bytes = self.to_bytes(path, precision)?;
-        ivoro::atomic::write_atomically(path, |file| {
+        ivoro_io::atomic::write_atomically(path, |file| {
             std::io::Write::write_all(file, &bytes)?;
             Ok(())
         })?;

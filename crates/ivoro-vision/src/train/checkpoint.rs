@@ -71,7 +71,7 @@ impl Checkpoint {
         let views = views.map_err(|error: safetensors::SafeTensorError| broken(&error))?;
         let metadata = [(KEY.to_owned(), text)].into_iter().collect();
         let all = safetensors::serialize(views, Some(metadata)).map_err(|error| broken(&error))?;
-        ivoro::atomic::write_atomically(path, |file| {
+        ivoro_io::atomic::write_atomically(path, |file| {
             std::io::Write::write_all(file, &all)?;
             Ok(())
         })?;

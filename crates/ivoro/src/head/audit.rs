@@ -38,7 +38,7 @@ pub fn audit(head: &Head) -> Vec<AuditLine> {
             });
         }
     };
-    for class in head.known() {
+    for class in head.classes() {
         let kept = &class.statistics;
         let owner = format!("class {}", class.name);
         line(&owner, "count of samples", 1, 8);
@@ -48,13 +48,13 @@ pub fn audit(head: &Head) -> Vec<AuditLine> {
         line(&owner, "second moments", second, 8);
     }
     let parts = head.parts();
-    for (phase, clique) in parts.cliques.iter().enumerate() {
+    for (phase, learned) in parts.phases.iter().enumerate() {
         let owner = format!("phase {phase}");
         let numbers = |blocks: &Option<Vec<crate::Matrix>>| {
             blocks.iter().flatten().map(|block| block.as_slice().len()).sum()
         };
-        line(&owner, "probe centres (D)", numbers(&clique.probe), 4);
-        line(&owner, "displacements of centres (R)", numbers(&clique.residual), 4);
+        line(&owner, "probe centres (D)", numbers(&learned.probe), 4);
+        line(&owner, "displacements of centres (R)", numbers(&learned.residual), 4);
     }
     let pooled = parts.pooled.iter().copied().flatten().map(|second| second.bytes() / 8).sum();
     line("model", "second moments, all classes together (W)", pooled, 8);

@@ -24,14 +24,14 @@ impl Head {
 
     /// Builds the diagram with second moments that are kept elsewhere, and then lets go of all
     /// sums: the head can be asked, and nothing else.
-    pub(crate) fn reduce_to_asking(&mut self, scatter: &mut Scatter<'_>) -> Result<()> {
+    pub(crate) fn reduce_to_predictor(&mut self, scatter: &mut Scatter<'_>) -> Result<()> {
         let cells = Box::new(self.build(scatter)?);
         self.cells = cells.into();
         self.own_distances()?;
         for class in &mut self.classes {
             (class.statistics.blocks, class.statistics.second) = (Vec::new(), None);
         }
-        self.cliques.iter_mut().for_each(|clique| (clique.probe, clique.residual) = (None, None));
+        self.phases.iter_mut().for_each(|learned| (learned.probe, learned.residual) = (None, None));
         Ok(())
     }
 
@@ -50,7 +50,7 @@ impl Head {
             layers,
             cross: cross.collect::<Result<_>>()?,
             probes: self.probe_diagrams(frame)?,
-            cliques: self.probed_cliques(),
+            phases: self.probed_phases(),
             layer_weights: if single { vec![1.0] } else { weights.to_vec() },
             // γ joins layers, of which Q has one, and its term for the volume is no distance
             gamma: if self.variant.own { 1.0 } else { self.settings.gamma as f32 },
@@ -87,7 +87,7 @@ impl Head {
         let ridge = self.settings.ridge;
         covariance.add_diagonal(ridge * covariance.mean_diagonal());
         let factor = covariance.factor("within-class covariance", ridge)?;
-        let first = self.cliques.first().map_or(0, |clique| clique.size);
+        let first = self.phases.first().map_or(0, |learned| learned.size);
         Metric::whitened(&centres, factor, first)
     }
 
@@ -100,13 +100,13 @@ impl Head {
             data.extend(mean.into_iter().map(|value| value as f32));
         }
         let mut row = 0;
-        for clique in &self.cliques {
-            if let Some(moved) = &clique.residual {
+        for learned in &self.phases {
+            if let Some(moved) = &learned.residual {
                 let start = row * frame.dims[block];
-                let target = &mut data[start..start + clique.size * frame.dims[block]];
+                let target = &mut data[start..start + learned.size * frame.dims[block]];
                 target.iter_mut().zip(moved[block].as_slice()).for_each(|(c, m)| *c += m);
             }
-            row += clique.size;
+            row += learned.size;
         }
         Matrix::new(self.classes.len(), frame.dims[block], data)
     }
@@ -131,26 +131,26 @@ impl Head {
         Ok(sum.to_symmetric(grid))
     }
 
-    fn probed_cliques(&self) -> Vec<std::ops::Range<usize>> {
+    fn probed_phases(&self) -> Vec<std::ops::Range<usize>> {
         let mut first = 0;
-        let ranges = self.cliques.iter().map(|clique| {
-            first += clique.size;
-            (first - clique.size..first, clique.probe.is_some())
+        let ranges = self.phases.iter().map(|learned| {
+            first += learned.size;
+            (first - learned.size..first, learned.probe.is_some())
         });
         ranges.filter(|(_, probed)| *probed).map(|(range, _)| range).collect()
     }
 
     /// Probe centres of all classes, one diagram a block; zero rows where a phase has no probe.
     fn probe_diagrams(&self, frame: &Frame) -> Result<Option<Vec<PowerDiagram>>> {
-        if self.cliques.iter().all(|clique| clique.probe.is_none()) {
+        if self.phases.iter().all(|learned| learned.probe.is_none()) {
             return Ok(None);
         }
         let block = |(block, &dim): (usize, &usize)| {
             let mut centres = Matrix::zeros(0, dim);
-            for clique in &self.cliques {
-                match &clique.probe {
+            for learned in &self.phases {
+                match &learned.probe {
                     Some(probe) => centres.append(&probe[block])?,
-                    None => centres.append(&Matrix::zeros(clique.size, dim))?,
+                    None => centres.append(&Matrix::zeros(learned.size, dim))?,
                 }
             }
             Ok(PowerDiagram::voronoi(centres))

@@ -99,7 +99,7 @@ pub(crate) struct Cells {
     /// Probe centres of all classes, view-major, under D.
     pub(crate) probes: Option<Vec<PowerDiagram>>,
     /// Classes of each phase that has a probe of its own; others compare by `cross` alone.
-    pub(crate) cliques: Vec<Range<usize>>,
+    pub(crate) phases: Vec<Range<usize>>,
     pub(crate) layer_weights: Vec<f32>,
     pub(crate) gamma: f32,
     pub(crate) pairs: Pairs,
@@ -197,9 +197,9 @@ impl Cells {
     }
 
     fn tournament(&self, cross: &mut [f32], probe: &[f32]) {
-        for clique in &self.cliques {
-            let winner = clique.start + least(&probe[clique.clone()]);
-            for class in clique.clone().filter(|&class| class != winner) {
+        for learned in &self.phases {
+            let winner = learned.start + least(&probe[learned.clone()]);
+            for class in learned.clone().filter(|&class| class != winner) {
                 cross[class] = cross[winner] + (probe[class] - probe[winner]);
             }
         }
@@ -207,11 +207,11 @@ impl Cells {
 
     /// Candidates meet in order of arrival; each meeting deletes one.
     fn eliminate(&self, cross: &mut [f32], probe: &[f32]) {
-        let clique_of =
-            |class: usize| self.cliques.iter().position(|clique| clique.contains(&class));
+        let phase_of =
+            |class: usize| self.phases.iter().position(|learned| learned.contains(&class));
         let mut champion = 0;
         for rival in 1..cross.len() {
-            let (own, other) = (clique_of(champion), clique_of(rival));
+            let (own, other) = (phase_of(champion), phase_of(rival));
             let distance = if own.is_some() && own == other { probe } else { &*cross };
             if distance[rival] < distance[champion] {
                 champion = rival;

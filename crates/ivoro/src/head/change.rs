@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::head::learn::Batch;
 use crate::head::points::Stage;
-use crate::head::{Clique, Head, KnownClass};
+use crate::head::{Head, KnownClass, LearnedPhase};
 use crate::matrix::Matrix;
 use crate::statistics::{ClassStatistics, SecondMoments};
 
@@ -85,17 +85,17 @@ impl Head {
             return Err(inexact(component, "learn with the scatter kept per class"));
         }
         let phase = self.phase_of(at);
-        let clique = &mut self.cliques[phase];
-        let probed = clique.probe.is_some() || clique.residual.is_some();
-        if probed && clique.size > 1 && how == Forgetting::Exact {
+        let learned = &mut self.phases[phase];
+        let probed = learned.probe.is_some() || learned.residual.is_some();
+        if probed && learned.size > 1 && how == Forgetting::Exact {
             let component = "the probe of its phase was trained on it and other classes";
             let alternative = "drop the probes of that phase: its classes keep their exact means";
             return Err(inexact(component, alternative));
         }
-        (clique.probe, clique.residual) = (None, None);
-        clique.size -= 1;
-        if clique.size == 0 {
-            self.cliques.remove(phase);
+        (learned.probe, learned.residual) = (None, None);
+        learned.size -= 1;
+        if learned.size == 0 {
+            self.phases.remove(phase);
         }
         self.classes.remove(at);
         if self.classes.is_empty() {
@@ -107,15 +107,15 @@ impl Head {
 
     /// See [`Model::gather_phase`](crate::Model::gather_phase).
     pub(crate) fn gather_phase(&mut self, after: usize, order: &[String]) -> Result<()> {
-        let later = self.cliques.get(after..).unwrap_or_default();
-        if later.iter().any(|clique| clique.probe.is_some() || clique.residual.is_some()) {
+        let later = self.phases.get(after..).unwrap_or_default();
+        if later.iter().any(|learned| learned.probe.is_some() || learned.residual.is_some()) {
             let reason = "phases with probes of their own can't be made one".to_owned();
             return Err(Error::Merge { reason });
         }
-        let size = later.iter().map(|clique| clique.size).sum();
+        let size = later.iter().map(|learned| learned.size).sum();
         if size > 0 {
-            self.cliques.truncate(after);
-            self.cliques.push(Clique { size, probe: None, residual: None });
+            self.phases.truncate(after);
+            self.phases.push(LearnedPhase { size, probe: None, residual: None });
             let places: HashMap<&str, usize> =
                 order.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
             let first = self.classes.len() - size;
@@ -149,8 +149,8 @@ impl Head {
         // who names a start without any class says that no sample is at both places
         let apart = ancestor.is_some_and(|head| head.classes.is_empty());
         let mut first = 0;
-        for clique in &other.cliques {
-            let range = first..first + clique.size;
+        for learned in &other.phases {
+            let range = first..first + learned.size;
             first = range.end;
             let mut fresh = Vec::new();
             for at in range.clone() {
@@ -167,7 +167,7 @@ impl Head {
                     None => fresh.push(at),
                 }
             }
-            merged.append_clique(other, clique, range.start, &fresh);
+            merged.append_phase(other, learned, range.start, &fresh);
             report.added.extend(fresh.iter().map(|&at| other.classes[at].name.clone()));
         }
         report.forgotten = merged.drop_forgotten(self, other, ancestor)?;
@@ -251,7 +251,13 @@ impl Head {
     }
 
     /// Appends the classes of `fresh` as a phase, with their rows of the phase's probes.
-    fn append_clique(&mut self, other: &Self, clique: &Clique, first: usize, fresh: &[usize]) {
+    fn append_phase(
+        &mut self,
+        other: &Self,
+        learned: &LearnedPhase,
+        first: usize,
+        fresh: &[usize],
+    ) {
         if fresh.is_empty() {
             return;
         }
@@ -259,10 +265,10 @@ impl Head {
         let select = |blocks: &Option<Vec<Matrix>>| {
             blocks.as_ref().map(|blocks| blocks.iter().map(|block| block.select(&rows)).collect())
         };
-        self.cliques.push(Clique {
+        self.phases.push(LearnedPhase {
             size: fresh.len(),
-            probe: select(&clique.probe),
-            residual: select(&clique.residual),
+            probe: select(&learned.probe),
+            residual: select(&learned.residual),
         });
         self.classes.extend(fresh.iter().map(|&at| other.classes[at].clone()));
     }

@@ -2,7 +2,7 @@ use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::head::points::{Points, Stage};
 use crate::head::settings::ProbeViews;
-use crate::head::{Clique, Frame, Head, KnownClass};
+use crate::head::{Frame, Head, KnownClass, LearnedPhase};
 use crate::matrix::Matrix;
 use crate::probes::Fit;
 use crate::regression::{FitOptions, Objective, Penalty, fit};
@@ -37,7 +37,7 @@ impl Batch {
 
 impl Head {
     /// Learns new classes together as one phase. On an error nothing has changed.
-    pub fn learn_phase(&mut self, phase: &Features) -> Result<()> {
+    pub fn learn(&mut self, phase: &Features) -> Result<()> {
         let batch = Batch::of(phase)?;
         let places = self.places();
         for name in &batch.names {
@@ -52,8 +52,8 @@ impl Head {
             None => self.begin(phase, &points)?,
         };
         let (statistics, pooled) = self.gather(&frame, &points, &batch)?;
-        let clique = self.fit_clique(phase, &frame, &points, &batch, &statistics)?;
-        self.commit(frame, batch.names, statistics, pooled, clique)
+        let learned = self.fit_phase(phase, &frame, &points, &batch, &statistics)?;
+        self.commit(frame, batch.names, statistics, pooled, learned)
     }
 
     fn commit(
@@ -62,7 +62,7 @@ impl Head {
         names: Vec<String>,
         statistics: Vec<ClassStatistics>,
         pooled: Option<Vec<SecondMoments>>,
-        clique: Clique,
+        learned: LearnedPhase,
     ) -> Result<()> {
         if let (Some(kept), Some(new)) = (&mut self.pooled, &pooled) {
             let mut sum = kept.clone();
@@ -77,7 +77,7 @@ impl Head {
         self.frame = Some(frame);
         let classes = names.into_iter().zip(statistics);
         self.classes.extend(classes.map(|(name, statistics)| KnownClass { name, statistics }));
-        self.cliques.push(clique);
+        self.phases.push(learned);
         self.cells.take();
         Ok(())
     }
@@ -136,16 +136,16 @@ impl Head {
     }
 
     /// Probes of a phase: centres for D, displacements for R.
-    fn fit_clique(
+    fn fit_phase(
         &self,
         phase: &Features,
         frame: &Frame,
         points: &Points,
         batch: &Batch,
         statistics: &[ClassStatistics],
-    ) -> Result<Clique> {
+    ) -> Result<LearnedPhase> {
         let size = batch.names.len();
-        let mut clique = Clique { size, probe: None, residual: None };
+        let mut learned = LearnedPhase { size, probe: None, residual: None };
         let prototypes = |block: usize| {
             let mean =
                 |kept: &ClassStatistics| kept.blocks[block].mean(kept.count, frame.grids[block]);
@@ -159,16 +159,16 @@ impl Head {
             for (moved, start) in moved.iter_mut().zip(&start) {
                 moved.as_mut_slice().iter_mut().zip(start.as_slice()).for_each(|(m, s)| *m -= s);
             }
-            clique.residual = Some(moved);
+            learned.residual = Some(moved);
         }
         if self.variant.divide {
             let probed = self.points(phase, self.probe_stage())?;
             let start = probed.blocks.iter().map(|block| class_means(block, batch));
             let start = start.collect::<Result<Vec<_>>>()?;
             let penalty = Penalty::Decay(self.settings.weight_decay);
-            clique.probe = Some(self.fit(&probed, batch, &start, penalty)?);
+            learned.probe = Some(self.fit(&probed, batch, &start, penalty)?);
         }
-        Ok(clique)
+        Ok(learned)
     }
 
     /// Fits probes on every block: one per rotation, or one over all rotated sister classes.

@@ -35,7 +35,6 @@ pub use variant::{EXTENDED, GRAMMAR, LETTERS, PAPER, Variant, Views};
 use crate::diagram::{ClusterDiagram, PowerDiagram};
 use crate::error::{Error, Result};
 use crate::features::Features;
-use crate::learner::Learner;
 use crate::matrix::Matrix;
 use crate::probes::Probes;
 pub use crate::regression::Optimiser;
@@ -67,8 +66,8 @@ pub struct KnownClass {
 
 /// Classes learned together.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Clique {
-    /// How many; cliques follow each other in order of arrival.
+pub(crate) struct LearnedPhase {
+    /// How many; phases follow each other in order of arrival.
     pub(crate) size: usize,
     /// D: probe centres per block.
     pub(crate) probe: Option<Vec<Matrix>>,
@@ -86,7 +85,7 @@ pub struct Head {
     settings: Settings,
     frame: Option<Frame>,
     classes: Vec<KnownClass>,
-    cliques: Vec<Clique>,
+    phases: Vec<LearnedPhase>,
     pooled: Option<Vec<SecondMoments>>,
     cells: OnceLock<Box<Cells>>,
     /// Probes that other heads of a comparison fitted.
@@ -106,7 +105,7 @@ impl Clone for Head {
             settings: self.settings.clone(),
             frame: self.frame.clone(),
             classes: self.classes.clone(),
-            cliques: self.cliques.clone(),
+            phases: self.phases.clone(),
             pooled: self.pooled.clone(),
             cells: OnceLock::new(),
             probes: self.probes.clone(),
@@ -121,7 +120,7 @@ impl PartialEq for Head {
             && self.settings == other.settings
             && self.frame == other.frame
             && self.classes == other.classes
-            && self.cliques == other.cliques
+            && self.phases == other.phases
             && self.pooled == other.pooled
     }
 }
@@ -152,7 +151,7 @@ impl Head {
             settings,
             frame: None,
             classes: Vec::new(),
-            cliques: Vec::new(),
+            phases: Vec::new(),
             pooled: None,
             cells: OnceLock::new(),
             probes: None,
@@ -170,13 +169,13 @@ impl Head {
     }
 
     /// The classes in order of arrival.
-    pub fn known(&self) -> &[KnownClass] {
+    pub fn classes(&self) -> &[KnownClass] {
         &self.classes
     }
 
     /// How many classes each phase brought.
     pub fn phases(&self) -> Vec<usize> {
-        self.cliques.iter().map(|clique| clique.size).collect()
+        self.phases.iter().map(|learned| learned.size).collect()
     }
 
     /// Layer names with their dimensions, once something was learned.
@@ -187,11 +186,11 @@ impl Head {
     /// The phase in which a class arrived.
     pub(crate) fn phase_of(&self, class: usize) -> usize {
         let mut end = 0;
-        let phase = self.cliques.iter().position(|clique| {
-            end += clique.size;
+        let phase = self.phases.iter().position(|learned| {
+            end += learned.size;
             class < end
         });
-        phase.unwrap_or(self.cliques.len())
+        phase.unwrap_or(self.phases.len())
     }
 
     /// Whether all that is kept are sums, so that samples can be taken away again.
@@ -239,6 +238,12 @@ impl Head {
         }
     }
 
+    /// One row per query, one column per class, smaller is nearer.
+    pub fn distances(&self, queries: &Features) -> Result<Matrix> {
+        // the lifted metric costs a solve in the lifted dimension for each query
+        self.measure(queries, !self.variant.lift)
+    }
+
     /// Bytes of all numbers kept.
     pub fn bytes(&self) -> usize {
         audit::audit(self).iter().map(|line| line.bytes).sum()
@@ -263,45 +268,22 @@ impl Head {
         &mut self,
         frame: Frame,
         classes: Vec<KnownClass>,
-        cliques: Vec<Clique>,
+        phases: Vec<LearnedPhase>,
         pooled: Option<Vec<SecondMoments>>,
     ) {
         self.frame = Some(frame);
-        (self.classes, self.cliques, self.pooled) = (classes, cliques, pooled);
+        (self.classes, self.phases, self.pooled) = (classes, phases, pooled);
         self.cells.take();
     }
 
     pub(crate) fn parts(&self) -> Parts<'_> {
-        Parts { frame: self.frame.as_ref(), cliques: &self.cliques, pooled: self.pooled.as_deref() }
+        Parts { frame: self.frame.as_ref(), phases: &self.phases, pooled: self.pooled.as_deref() }
     }
 }
 
 /// What the model file and the audit read of a head.
 pub(crate) struct Parts<'a> {
     pub(crate) frame: Option<&'a Frame>,
-    pub(crate) cliques: &'a [Clique],
+    pub(crate) phases: &'a [LearnedPhase],
     pub(crate) pooled: Option<&'a [SecondMoments]>,
-}
-
-impl Learner for Head {
-    fn name(&self) -> String {
-        self.variant.to_string()
-    }
-
-    fn learn(&mut self, phase: &Features) -> Result<()> {
-        self.learn_phase(phase)
-    }
-
-    fn classes(&self) -> usize {
-        self.classes.len()
-    }
-
-    fn distances(&self, queries: &Features) -> Result<Matrix> {
-        // the lifted metric costs a solve in the lifted dimension for each query
-        self.measure(queries, !self.variant.lift)
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes()
-    }
 }

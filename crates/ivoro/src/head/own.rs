@@ -102,7 +102,7 @@ mod tests {
             Features::single("test", Matrix::new(800, 2, data).unwrap(), labels, 2).unwrap();
         let settings = Settings { volume, prior: 0.0, ridge: 1e-6, ..Settings::default() };
         let mut head = Head::new("iVoro-Q".parse().unwrap(), settings).unwrap();
-        head.learn_phase(&samples).unwrap();
+        head.learn(&samples).unwrap();
         head
     }
 

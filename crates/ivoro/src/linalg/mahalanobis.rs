@@ -11,7 +11,7 @@ const LANES: usize = 64;
 
 /// Squared distances of queries from classes, each with a whitening matrix and a centre, one row,
 /// that is whitened already. No bit of them depends on which other queries there are.
-pub(crate) fn mahalanobis<'a>(
+pub fn mahalanobis<'a>(
     queries: &Matrix,
     classes: impl ExactSizeIterator<Item = (&'a Matrix, &'a Matrix)>,
 ) -> Matrix {
@@ -28,7 +28,7 @@ pub(crate) fn mahalanobis<'a>(
 }
 
 /// Squared Euclidean distance; running sums side by side keep the arithmetic units busy.
-pub(crate) fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
+pub fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     vectorised(
         #[inline(always)]

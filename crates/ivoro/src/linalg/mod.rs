@@ -9,7 +9,7 @@ mod product;
 mod symmetric;
 mod thin;
 
-pub(crate) use mahalanobis::{mahalanobis, squared_distance};
+pub use mahalanobis::{mahalanobis, squared_distance};
 pub use product::{fill_products, times_transposed, times_transposed_alike};
 pub(crate) use symmetric::tile_rows;
 pub use symmetric::{Factor, Symmetric};

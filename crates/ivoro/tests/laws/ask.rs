@@ -92,7 +92,7 @@ fn a_burst_under_ac_counts_every_rotation_of_every_vector() {
     let mut sums = vec![vec![0f64; CLASSES as usize]; votes.len()];
     for view in View::ROTATIONS {
         let mut head = Head::new(variant("iVoro"), small()).unwrap();
-        head.learn_phase(&single(&train, view)).unwrap();
+        head.learn(&single(&train, view)).unwrap();
         let asked = single(&queries, view);
         for (row, class) in head.predict(&asked).unwrap().into_iter().enumerate() {
             votes[row / 3][class as usize] += 1;

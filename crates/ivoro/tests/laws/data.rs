@@ -123,7 +123,7 @@ pub(crate) fn variant(name: &str) -> Variant {
 pub(crate) fn learned(variant: Variant, settings: &Settings, phases: &[Features]) -> Head {
     let mut head = Head::new(variant, settings.clone()).unwrap();
     for phase in phases {
-        head.learn_phase(phase).unwrap();
+        head.learn(phase).unwrap();
     }
     head
 }

@@ -24,7 +24,7 @@ fn one_at_a_time(variant: Variant, settings: &Settings, phases: &[Features]) -> 
     let mut head = Head::new(variant, settings.clone()).unwrap();
     for phase in phases {
         let (first, rest) = first_and_rest(phase);
-        head.learn_phase(&first).unwrap();
+        head.learn(&first).unwrap();
         for row in rest.into_iter().rev() {
             head.update(&phase.select(&[row])).unwrap();
         }
@@ -85,8 +85,8 @@ fn an_update_leaves_probes_as_they_were_and_moves_means() {
         let mut after = before.clone();
         after.update(&train.select(&[0, 0, 0])).unwrap();
         assert_eq!(after.bytes(), before.bytes());
-        assert_eq!(after.known()[0].statistics.count, before.known()[0].statistics.count + 3);
-        assert_eq!(after.known()[1..], before.known()[1..]);
-        assert_ne!(after.known()[0].statistics.blocks, before.known()[0].statistics.blocks);
+        assert_eq!(after.classes()[0].statistics.count, before.classes()[0].statistics.count + 3);
+        assert_eq!(after.classes()[1..], before.classes()[1..]);
+        assert_ne!(after.classes()[0].statistics.blocks, before.classes()[0].statistics.blocks);
     }
 }

@@ -90,7 +90,7 @@ fn a_probe_of_several_classes_is_given_up_only_on_request() {
         assert!(predicted.iter().all(|&class| class < CLASSES - 1));
         let plain = Variant { divide: false, residual: false, ..variant };
         let means = learned(plain, &per_class(), &phases);
-        assert_eq!(head.known()[6], means.known()[6]);
+        assert_eq!(head.classes()[6], means.classes()[6]);
         assert_inexact(&head, "class 0");
     }
 }

@@ -10,7 +10,6 @@ mod index;
 mod merging;
 mod plane;
 mod refused;
-mod runs;
 mod saved;
 mod threads;
 mod variants;

@@ -64,7 +64,7 @@ fn fork(variant: Variant, settings: &Settings) -> Fork {
     let grown = |head: &Head, more: &Features, new: &Features| {
         let mut head = head.clone();
         head.update(more).unwrap();
-        head.learn_phase(new).unwrap();
+        head.learn(new).unwrap();
         head
     };
     let (new_left, new_right) = (phase(&train, 1), phase(&train, 2));
@@ -108,12 +108,12 @@ fn a_class_that_either_site_forgot_is_forgotten() {
         };
         let (one, two) = (merged(&left, &right), merged(&right, &left));
         let kept = |head: &Head| {
-            let mut kept: Vec<_> = head.known().to_vec();
+            let mut kept: Vec<_> = head.classes().to_vec();
             kept.sort_by(|a, b| a.name.cmp(&b.name));
             kept
         };
         assert_eq!(kept(&one), kept(&two), "{name}: only the order of arrival differs");
-        assert!(one.known().iter().all(|class| class.name != "class 1"));
+        assert!(one.classes().iter().all(|class| class.name != "class 1"));
         // as if the one site that learned everything had forgotten it
         let mut joint = fork(variant(name), &settings).joint;
         joint.forget("class 1", Forgetting::DropProbes).unwrap();
@@ -154,12 +154,12 @@ fn blocks_learned_from_an_emptied_head_add_up_to_the_whole() {
     for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-Q", "iVoro-NKWACL"] {
         let whole = learned(variant(name), &small(), std::slice::from_ref(&train));
         let empty = whole.emptied();
-        assert!(empty.known().is_empty() && empty.layers() == whole.layers());
+        assert!(empty.classes().is_empty() && empty.layers() == whole.layers());
         let mut sum = empty.clone();
         for first in 0..3 {
             let mut block = empty.clone();
             let rows: Vec<usize> = (first..train.len()).step_by(3).collect();
-            block.learn_phase(&train.select(&rows)).unwrap();
+            block.learn(&train.select(&rows)).unwrap();
             sum.merge(&block, Some(&empty)).unwrap();
         }
         assert!(sum == whole, "{name}");
@@ -171,7 +171,7 @@ fn equal_samples_at_two_sites_count_twice_where_the_start_is_named() {
     let head = learned(variant("iVoro"), &small(), &[train()]);
     let mut twice = head.clone();
     twice.merge(&head, Some(&head.emptied())).unwrap();
-    assert_eq!(twice.known()[0].statistics.count, 2 * head.known()[0].statistics.count);
+    assert_eq!(twice.classes()[0].statistics.count, 2 * head.classes()[0].statistics.count);
 }
 
 #[test]

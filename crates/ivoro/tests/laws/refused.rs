@@ -7,7 +7,7 @@ use crate::data::{learned, phase, phases, rearranged, small, train, variant};
 #[track_caller]
 fn assert_refused(head: &Head, bad: &Features, expected: fn(&Error) -> bool) {
     let mut changed = head.clone();
-    let error = changed.learn_phase(bad).unwrap_err();
+    let error = changed.learn(bad).unwrap_err();
     assert!(expected(&error), "{error:?}");
     assert!(changed == *head, "{error}");
 }
@@ -109,7 +109,7 @@ fn values_far_beyond_those_of_the_first_phase() {
         let outside = |error: &Error| matches!(error, Error::OutOfRange { .. });
         assert_refused(&head, &features(1e6, 1), outside);
         // the largest numbers there are must not end the program either
-        let _ = Head::new(variant(name), small()).unwrap().learn_phase(&features(1e15, 0));
+        let _ = Head::new(variant(name), small()).unwrap().learn(&features(1e15, 0));
     }
     let points = Matrix::new(1, 2, vec![1.0, -1.1e15]).unwrap();
     let refused = Features::single("values", points, vec![0], 1);

@@ -1,7 +1,7 @@
 use std::path::Path;
 
+use ivoro::codec::{decode, decode_predictor, encode};
 use ivoro::model::AskOptions;
-use ivoro::store::{load, load_bytes, load_to_ask, save, save_bytes};
 use ivoro::{Features, Matrix, Model, ModelOptions};
 
 use crate::data::{blobs, half, phase, queries, small, train, variant};
@@ -15,26 +15,16 @@ fn model(name: &str, phases: &[Features]) -> Model {
     model
 }
 
-fn file_size(model: &Model, folder: &Path) -> u64 {
-    let path = folder.join("size.ivoro");
-    save(model, &path).unwrap();
-    path.metadata().unwrap().len()
+fn file_size(model: &Model) -> usize {
+    encode(model).unwrap().len()
 }
 
-#[test]
-fn bytes_in_memory_are_those_of_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("model.ivoro");
-    let model = model("iVoro-NWDR", &[phase(&train(), 0)]);
-    save(&model, &path).unwrap();
-    let bytes = save_bytes(&model).unwrap();
-    assert_eq!(bytes, std::fs::read(&path).unwrap());
-    assert!(load_bytes(&path, &bytes).unwrap().head() == model.head());
+fn saved_and_loaded(model: &Model) -> Model {
+    decode(Path::new("model.ivoro"), &encode(model).unwrap()).unwrap()
 }
 
 #[test]
 fn what_is_loaded_is_what_was_saved() {
-    let folder = tempfile::tempdir().unwrap();
     let (train, queries) = (train(), queries());
     let phases: Vec<Features> = (0..3).map(|at| phase(&train, at)).collect();
     for name in [
@@ -51,9 +41,7 @@ fn what_is_loaded_is_what_was_saved() {
         "iVoro-FWDRAI",
     ] {
         let model = model(name, &phases);
-        let path = folder.path().join(format!("{name}.ivoro"));
-        save(&model, &path).unwrap();
-        let loaded = load(&path).unwrap();
+        let loaded = saved_and_loaded(&model);
         assert!(loaded.head() == model.head(), "{name}");
         assert!(model.calibration().is_some());
         assert_eq!(loaded.calibration(), model.calibration(), "{name}");
@@ -61,7 +49,7 @@ fn what_is_loaded_is_what_was_saved() {
         let options = AskOptions { top: 3, false_rejection: Some(0.05), ..AskOptions::default() };
         let expected = model.ask(&queries, options).unwrap();
         assert_eq!(loaded.ask(&queries, options).unwrap(), expected, "{name}");
-        let asker = load_to_ask(&path).unwrap();
+        let asker = decode_predictor(Path::new("model.ivoro"), &encode(&model).unwrap()).unwrap();
         assert_eq!(asker.ask(&queries, options).unwrap(), expected, "{name}");
     }
 }
@@ -69,40 +57,33 @@ fn what_is_loaded_is_what_was_saved() {
 /// Numbers are written as text; every one must come back with all its bits.
 #[test]
 fn calibrations_of_many_data_sets_come_back_bit_for_bit() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("model.ivoro");
     for seed in 0..40 {
         let model = model("iVoro", &[blobs(100 + seed, 4, |_| 6)]);
-        save(&model, &path).unwrap();
-        assert_eq!(load(&path).unwrap().calibration(), model.calibration(), "seed {seed}");
+        assert_eq!(saved_and_loaded(&model).calibration(), model.calibration(), "seed {seed}");
     }
 }
 
 #[test]
 fn the_size_of_a_model_does_not_depend_on_how_many_samples_it_learned() {
-    let folder = tempfile::tempdir().unwrap();
     // too few samples of a class to calibrate: the text in the file stays the same, too
     let few = blobs(1, 6, |_| 4);
     let many = blobs(9, 6, |_| 40);
     for name in ["iVoro", "iVoro-W", "iVoro-D", "iVoro-NWDRACL"] {
         let mut model = model(name, std::slice::from_ref(&few));
-        let (size, bytes) = (file_size(&model, folder.path()), model.head().bytes());
+        let (size, bytes) = (file_size(&model), model.head().bytes());
         model.update(&many).unwrap();
-        assert_eq!(file_size(&model, folder.path()), size, "{name}");
+        assert_eq!(file_size(&model), size, "{name}");
         assert_eq!(model.head().bytes(), bytes, "{name}");
-        assert_eq!(model.head().known()[0].statistics.count, 44);
+        assert_eq!(model.head().classes()[0].statistics.count, 44);
     }
 }
 
 #[test]
 fn learning_goes_on_after_loading_as_if_nothing_had_happened() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("model.ivoro");
     let train = train();
     for name in ["iVoro-NKW", "iVoro-NDRAI"] {
         let mut model = model(name, &[half(&phase(&train, 0), 0)]);
-        save(&model, &path).unwrap();
-        let mut loaded = load(&path).unwrap();
+        let mut loaded = saved_and_loaded(&model);
         for model in [&mut model, &mut loaded] {
             model.update(&half(&phase(&train, 0), 1)).unwrap();
             model.learn(&phase(&train, 1)).unwrap();
@@ -119,11 +100,8 @@ fn flat(value: impl Fn(usize, usize) -> f32) -> Features {
 
 #[track_caller]
 fn assert_comes_back(features: &Features) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("model.ivoro");
     let model = model("iVoro", std::slice::from_ref(features));
-    save(&model, &path).unwrap();
-    let loaded = load(&path).unwrap();
+    let loaded = saved_and_loaded(&model);
     assert!(loaded.head() == model.head());
     assert_eq!(loaded.calibration(), model.calibration());
 }

@@ -1,0 +1,63 @@
+use super::intake::{Intake, Phase};
+use super::{Peer, PeerSettings};
+use crate::learner::Learner;
+use ivoro::Matrix;
+use ivoro::Result;
+use ivoro::features::Features;
+
+/// What tells one method from another.
+pub(super) trait Method: Send {
+    /// Learns a phase that was checked; `known` classes came before its own.
+    fn absorb(&mut self, phase: &Phase<'_>, known: usize) -> Result<()>;
+
+    /// One row a point, one column a class, smaller is nearer. At least one class is known.
+    fn measure(&self, points: &Matrix) -> Result<Matrix>;
+
+    /// Bytes that must be kept to go on learning.
+    fn bytes(&self) -> usize;
+}
+
+/// What all methods share: settings are checked, then a phase, then the method learns it.
+#[derive(Debug)]
+pub(super) struct Student<M> {
+    peer: Peer,
+    settings: PeerSettings,
+    intake: Intake,
+    method: M,
+}
+
+impl<M: Method> Student<M> {
+    pub(super) fn new(peer: Peer, settings: PeerSettings, method: M) -> Self {
+        Self { peer, settings, intake: Intake::new(peer), method }
+    }
+}
+
+impl<M: Method> Learner for Student<M> {
+    fn name(&self) -> String {
+        self.peer.to_string()
+    }
+
+    fn learn(&mut self, phase: &Features) -> Result<()> {
+        self.settings.check()?;
+        let phase = self.intake.phase(phase)?;
+        self.method.absorb(&phase, self.intake.classes())?;
+        self.intake.admit(&phase);
+        Ok(())
+    }
+
+    fn class_count(&self) -> usize {
+        self.intake.classes()
+    }
+
+    fn distances(&self, queries: &Features) -> Result<Matrix> {
+        let points = self.intake.queries(queries)?;
+        match self.class_count() {
+            0 => Ok(Matrix::zeros(points.rows(), 0)),
+            _ => self.method.measure(points),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.method.bytes()
+    }
+}

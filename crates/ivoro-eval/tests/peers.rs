@@ -1,0 +1,199 @@
+//! The peers against computations that share no code with them (see `golden/make_peers.py`), and
+//! what must hold of them whatever the data.
+
+use std::collections::BTreeMap;
+
+use ivoro::{Error, Features, Matrix};
+use ivoro_eval::peers::{Peer, PeerSettings};
+use proptest::prelude::*;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Golden {
+    settings: PeerSettings,
+    phases: Vec<u32>,
+    train: Vec<Vec<f32>>,
+    labels: Vec<u32>,
+    test: Vec<Vec<f32>>,
+    distances: BTreeMap<String, Vec<Vec<Vec<f64>>>>,
+}
+
+fn golden() -> Golden {
+    serde_json::from_str(include_str!("golden/peers.json")).unwrap()
+}
+
+fn features(rows: &[Vec<f32>], labels: Vec<u32>) -> Features {
+    let points = Matrix::new(rows.len(), rows[0].len(), rows.concat()).unwrap();
+    Features::single("test", points, labels, 7).unwrap()
+}
+
+impl Golden {
+    fn train(&self) -> Features {
+        features(&self.train, self.labels.clone())
+    }
+
+    fn test(&self) -> Features {
+        features(&self.test, vec![0; self.test.len()])
+    }
+
+    fn phases(&self) -> Vec<Features> {
+        let mut first = 0;
+        let mut phase = |&classes: &u32| {
+            let range = first..first + classes;
+            first = range.end;
+            self.train().of_classes(|class| range.contains(&class))
+        };
+        self.phases.iter().map(&mut phase).collect()
+    }
+}
+
+/// Distances after every phase.
+fn replay(
+    peer: Peer,
+    settings: &PeerSettings,
+    phases: &[Features],
+    test: &Features,
+) -> Vec<Matrix> {
+    let mut learner = peer.learner(settings);
+    let mut after = |phase| {
+        learner.learn(phase).unwrap();
+        learner.distances(test).unwrap()
+    };
+    phases.iter().map(&mut after).collect()
+}
+
+fn assert_near(name: &str, found: &Matrix, expected: &[Vec<f64>], tolerance: f64) {
+    assert_eq!((found.rows(), found.cols()), (expected.len(), expected[0].len()), "{name}");
+    for (found, expected) in found.iter_rows().zip(expected) {
+        let scale = expected.iter().fold(0.0, |most, value| f64::max(most, value.abs()));
+        for (&found, expected) in found.iter().zip(expected) {
+            let error = (f64::from(found) - expected).abs();
+            assert!(error <= tolerance * scale, "{name}: {found} for {expected}");
+        }
+    }
+}
+
+#[test]
+fn peers_match_independent_computations_after_every_phase() {
+    let golden = golden();
+    for (name, expected) in &golden.distances {
+        let (peer, settings) = match name.as_str() {
+            "ranpac-chosen" => {
+                (Peer::Ranpac, PeerSettings { ranpac_ridge: None, ..golden.settings })
+            }
+            _ => (name.parse().unwrap(), golden.settings),
+        };
+        let found = replay(peer, &settings, &golden.phases(), &golden.test());
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(expected) {
+            assert_near(name, found, expected, 1e-4);
+        }
+    }
+}
+
+#[test]
+fn peers_give_the_same_bits_on_any_number_of_threads() {
+    let value = |at: usize| ((at * 7919 + 13) % 1009) as f32 / 504.5;
+    let set = |rows: usize, shift: usize, first: usize, classes: usize| {
+        let points = (0..rows * 140).map(|at| value(at + shift)).collect();
+        let labels = (0..rows).map(|row| (first + row % classes) as u32).collect();
+        let points = Matrix::new(rows, 140, points).unwrap();
+        Features::single("test", points, labels, 7).unwrap()
+    };
+    let (phases, test) = ([set(700, 0, 0, 4), set(600, 5, 4, 3)], set(300, 11, 0, 7));
+    let settings =
+        PeerSettings { ranpac_dim: 300, joint_iterations: 20, ..PeerSettings::default() };
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    for peer in Peer::ALL {
+        let run = || replay(peer, &settings, &phases, &test);
+        assert_eq!(pool(1).install(run), pool(3).install(run), "{peer}");
+    }
+}
+
+#[test]
+fn peers_refuse_gaps_returns_and_other_dimensions() {
+    let settings = PeerSettings { ranpac_dim: 9, ..PeerSettings::default() };
+    let set = |labels: &[u32], dim| {
+        let value = |at: usize| ((at * 7919 + 13) % 1009) as f32 / 504.5;
+        let row = |row: usize| (row * dim..(row + 1) * dim).map(value).collect();
+        let rows: Vec<_> = (0..labels.len()).map(row).collect();
+        features(&rows, labels.to_vec())
+    };
+    for peer in Peer::ALL {
+        let mut learner = peer.learner(&settings);
+        learner.learn(&set(&[0, 1, 0, 1], 3)).unwrap();
+        let gap = learner.learn(&set(&[3], 3));
+        assert!(matches!(gap, Err(Error::EmptyClass { .. })), "{peer}");
+        let known = learner.learn(&set(&[1, 2], 3));
+        assert!(matches!(known, Err(Error::ClassReturns { phase: 0, .. })), "{peer}");
+        assert!(matches!(learner.learn(&set(&[2], 4)), Err(Error::Size { .. })), "{peer}");
+        assert!(matches!(learner.distances(&set(&[0], 4)), Err(Error::Size { .. })), "{peer}");
+        learner.learn(&set(&[2], 3)).unwrap();
+        assert_eq!((learner.class_count(), learner.name()), (3, peer.to_string()));
+        let distances = learner.distances(&set(&[0, 1], 3)).unwrap();
+        assert!(distances.as_slice().iter().all(|value| value.is_finite()), "{peer}");
+    }
+}
+
+#[test]
+fn peers_count_what_they_keep() {
+    let golden = golden();
+    let bytes = |peer: Peer| {
+        let mut learner = peer.learner(&golden.settings);
+        golden.phases().iter().for_each(|phase| learner.learn(phase).unwrap());
+        learner.bytes()
+    };
+    assert_eq!(bytes(Peer::Ncm), 7 * 6 * 4);
+    assert_eq!(bytes(Peer::NcmCosine), 7 * 6 * 4);
+    assert_eq!(bytes(Peer::Slda), 7 * 6 * 4 + 21 * 8 + 8);
+    assert_eq!(bytes(Peer::Fecam), 7 * (6 + 21) * 4);
+    assert_eq!(bytes(Peer::Ranpac), 7 * 31 * 4 + 31 * 32 / 2 * 8 + 24);
+    assert_eq!(bytes(Peer::Joint), golden.labels.len() * (6 * 4 + 4));
+}
+
+/// Classes 0..6 with so many samples each, in phases of two.
+fn arrival(rows: &[Vec<Vec<f32>>], order: &[usize]) -> Vec<Features> {
+    let phase = |(at, &pair): (usize, &usize)| {
+        let classes = [&rows[2 * pair], &rows[2 * pair + 1]];
+        let first = 2 * at as u32;
+        let labels = (first..).zip(classes).flat_map(|(label, rows)| vec![label; rows.len()]);
+        features(&[classes[0].clone(), classes[1].clone()].concat(), labels.collect())
+    };
+    order.iter().enumerate().map(phase).collect()
+}
+
+fn classes() -> impl Strategy<Value = Vec<Vec<Vec<f32>>>> {
+    let row = prop::collection::vec(0.0_f32..3.0, 5);
+    prop::collection::vec(prop::collection::vec(row, 2..7), 6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn peers_do_not_mind_the_order_of_phases(
+        rows in classes(),
+        order in Just(vec![0, 1, 2]).prop_shuffle(),
+        test in prop::collection::vec(prop::collection::vec(0.0_f32..3.0, 5), 4),
+    ) {
+        let test = features(&test, vec![0; 4]);
+        let settings = PeerSettings {
+            ranpac_dim: 20,
+            ranpac_ridge: Some(1.0),
+            slda_shrinkage: 0.1,
+            ..PeerSettings::default()
+        };
+        for peer in Peer::ALL.into_iter().filter(|peer| peer.is_exemplar_free()) {
+            let last = |order: &[usize]| {
+                replay(peer, &settings, &arrival(&rows, order), &test).pop().unwrap()
+            };
+            let (straight, shuffled) = (last(&[0, 1, 2]), last(&order));
+            let back = |row: &[f32]| -> Vec<f64> {
+                let at = |class: usize| order.iter().position(|&pair| pair == class / 2).unwrap();
+                (0..6).map(|class| row[2 * at(class) + class % 2].into()).collect()
+            };
+            let shuffled: Vec<Vec<f64>> = shuffled.iter_rows().map(back).collect();
+            assert_near(peer.name(), &straight, &shuffled, 1e-4);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+use std::path::{Path, PathBuf};
+
+use crate::atomic::behind_links;
+use ivoro::{Error, Result};
+
+/// Holds a model for writing; another process that asks meanwhile is told that it is locked.
+///
+/// The lock is a file beside the model, because the model itself is replaced when it is saved. The
+/// operating system releases it when the process ends, however it ends.
+#[derive(Debug)]
+pub struct FileLock {
+    path: PathBuf,
+    file: std::fs::File,
+}
+
+impl FileLock {
+    /// Locks a model, which need not exist yet.
+    pub fn acquire(model: &Path) -> Result<Self> {
+        let place = behind_links(model);
+        let name = place.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.ok_or_else(|| Error::Malformed {
+            path: model.to_owned(),
+            what: "the path names no file".to_owned(),
+        })?;
+        let path = place.with_file_name(format!(".{name}.lock"));
+        loop {
+            let file =
+                fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+            let (file, _) = file.into_parts();
+            match file.try_lock() {
+                Ok(()) if is_current(&file, &path) => return Ok(Self { path, file }),
+                // the holder removed the file between our open and our lock
+                Ok(()) => {}
+                Err(std::fs::TryLockError::WouldBlock) => {
+                    return Err(Error::Locked { path: model.to_owned() });
+                }
+                Err(std::fs::TryLockError::Error(error)) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // a lock file left behind does no harm: it is not locked any more
+        let _ = std::fs::remove_file(&self.path);
+        let _ = self.file.unlock();
+    }
+}
+
+#[cfg(unix)]
+fn is_current(file: &std::fs::File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(held), Ok(there)) => held.ino() == there.ino() && held.dev() == there.dev(),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_current(_: &std::fs::File, path: &Path) -> bool {
+    path.exists()
+}

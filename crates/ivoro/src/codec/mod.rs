@@ -1,0 +1,84 @@
+//! The model file: one safetensors file with typed metadata.
+//!
+//! Bytes in, bytes out: `ivoro-io` has the files. Every size is checked against the metadata before it is used, and a checksum covers
+//! metadata and numbers. `docs/format.md` describes the layout.
+
+mod header;
+mod read;
+mod source;
+mod write;
+
+use serde::{Deserialize, Serialize};
+
+use crate::calibration::Calibration;
+use crate::head::{Settings, Variant};
+use crate::tune::Choice;
+
+pub use read::{decode, decode_predictor};
+pub use write::{encode, write};
+
+/// Name of the format in the file's metadata.
+const FORMAT: &str = "ivoro-model";
+/// Newest version this program reads, and the one it writes.
+const VERSION: u64 = 1;
+
+/// Everything in a model file that is not a tensor.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Description {
+    variant: Variant,
+    settings: Settings,
+    layers: Vec<(String, usize)>,
+    views: usize,
+    dims: Vec<usize>,
+    probe_dims: Vec<usize>,
+    /// Exponents of the fixed-point grids, one a block.
+    grids: Vec<i32>,
+    classes: Vec<String>,
+    #[serde(rename = "cliques")]
+    phases: Vec<PhaseShape>,
+    calibration: Option<Calibration>,
+    choices: Vec<Choice>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    network: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PhaseShape {
+    size: usize,
+    probe: bool,
+    residual: bool,
+}
+
+/// The checksum over the description and all tensor bytes in order of name.
+fn checksum<'a>(description: &str, tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(description.as_bytes());
+    for (name, bytes) in tensors {
+        hasher.update(name.as_bytes()).update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update_rayon(bytes);
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+/// Of a safetensors file that can't be read: how many bytes it lacks, if that is why.
+#[doc(hidden)] // `ivoro-io` says the same of feature files
+pub fn shortage(bytes: &[u8]) -> Option<String> {
+    let found = bytes.len() as u64;
+    let short = |what: &str, expected: u64| {
+        Some(format!("{what}: expected {expected} bytes, found {found}; the file may be cut off"))
+    };
+    let Some((length, rest)) = bytes.split_first_chunk::<8>() else {
+        return short("the length of the header", 8);
+    };
+    let length = u64::from_le_bytes(*length);
+    let Some(header) = usize::try_from(length).ok().and_then(|length| rest.get(..length)) else {
+        return short("the header", length.saturating_add(8));
+    };
+    let header: serde_json::Value = serde_json::from_slice(header).ok()?;
+    let ends = header.as_object().into_iter().flatten();
+    let end = ends.filter_map(|(_, tensor)| tensor["data_offsets"][1].as_u64()).max()?;
+    let expected = end.saturating_add(length).saturating_add(8);
+    if expected > found { short("the tensors", expected) } else { None }
+}

@@ -1,0 +1,259 @@
+//! Reading a model from the bytes of its file.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use safetensors::Dtype;
+
+use super::header::Header;
+use super::source::Tensor;
+use crate::calibration::Calibration;
+use crate::error::{Error, Result};
+use crate::head::{Frame, Head, KnownClass, LearnedPhase};
+use crate::linalg::{Symmetric, tile_rows};
+use crate::matrix::Matrix;
+use crate::model::{Model, Predictor};
+use crate::statistics::{ClassStatistics, Grid, SecondMoments, Sums};
+
+/// Limits that no honest model reaches: a forged header is refused before anything is allocated.
+const MOST_CLASSES: usize = 1 << 24;
+const MOST_DIMENSIONS: usize = 1 << 24;
+
+/// Reads a model from the bytes of its file; `name` is for messages.
+pub fn decode(name: &Path, bytes: &[u8]) -> Result<Model> {
+    Reader { path: name, bytes, header: Header::verified(name, bytes)? }.model()
+}
+
+/// Reads a model that is only to be asked: second moments go from the bytes into the metric, and
+/// sums are given up as soon as the diagram stands.
+pub fn decode_predictor(name: &Path, bytes: &[u8]) -> Result<Predictor> {
+    Reader { path: name, bytes, header: Header::verified(name, bytes)? }.predictor()
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    bytes: &'a [u8],
+    header: Header,
+}
+
+impl Reader<'_> {
+    fn malformed(&self, what: String) -> Error {
+        Error::Malformed { path: self.path.to_owned(), what }
+    }
+
+    fn model(self) -> Result<Model> {
+        let frame = self.frame()?;
+        let per_class = self.keeps_second_per_class();
+        let mut classes = self.classes(&frame)?;
+        if per_class {
+            self.add_second(&mut classes, &frame)?;
+        }
+        let phases = self.phases(&frame)?;
+        let whiten = self.header.description.variant.whiten;
+        let pooled = (whiten && !per_class).then(|| self.pooled(&frame)).transpose()?;
+        self.restored(frame, classes, phases, pooled)
+    }
+
+    fn predictor(self) -> Result<Predictor> {
+        let frame = self.frame()?;
+        let (classes, phases) = (self.classes(&frame)?, self.phases(&frame)?);
+        let rows = if self.keeps_second_per_class() { classes.len() } else { 1 };
+        let mut model = self.restored(frame.clone(), classes, phases, None)?;
+        model.reduce_to_predictor(&mut |block, class| self.scatter(&frame, block, class, rows))?;
+        Ok(Predictor::new(model))
+    }
+
+    fn restored(
+        &self,
+        frame: Frame,
+        classes: Vec<KnownClass>,
+        phases: Vec<LearnedPhase>,
+        pooled: Option<Vec<SecondMoments>>,
+    ) -> Result<Model> {
+        let description = &self.header.description;
+        let mut head = Head::new(description.variant, description.settings.clone())?;
+        head.restore(frame, classes, phases, pooled);
+        let super::Description { calibration, choices, network, .. } = description;
+        Ok(Model::from_parts(head, calibration.clone(), choices.clone(), network.clone()))
+    }
+
+    fn frame(&self) -> Result<Frame> {
+        let description = &self.header.description;
+        let blocks = description.dims.len();
+        let variant = description.variant;
+        let (views, layers) = variant.separate();
+        let names: HashSet<&String> = description.classes.iter().collect();
+        let sensible = description.views == views
+            && blocks == views * layers
+            && description.layers.len() == if variant.layered { 2 } else { 1 }
+            && description.layers.iter().all(|(_, dim)| (1..=MOST_DIMENSIONS).contains(dim))
+            && description.classes.iter().all(|name| !name.is_empty())
+            && description.probe_dims.len() == blocks
+            && description.grids.len() == blocks
+            && description
+                .dims
+                .iter()
+                .chain(&description.probe_dims)
+                .all(|&dim| dim > 0 && dim <= MOST_DIMENSIONS)
+            && !description.classes.is_empty()
+            && names.len() == description.classes.len()
+            && description.calibration.as_ref().is_none_or(Calibration::is_sensible)
+            && description.classes.len() <= MOST_CLASSES
+            && description
+                .phases
+                .iter()
+                .all(|learned| learned.size > 0 && learned.size <= MOST_CLASSES)
+            && description.phases.iter().map(|learned| learned.size).sum::<usize>()
+                == description.classes.len();
+        if !sensible {
+            return Err(
+                self.malformed("the description of the model contradicts itself".to_owned())
+            );
+        }
+        let grid = |&exponent: &i32| {
+            Grid::from_exponent(exponent)
+                .ok_or_else(|| self.malformed(format!("grid exponent {exponent} is out of range")))
+        };
+        Ok(Frame {
+            layers: description.layers.clone(),
+            views: description.views,
+            dims: description.dims.clone(),
+            probe_dims: description.probe_dims.clone(),
+            grids: description.grids.iter().map(grid).collect::<Result<_>>()?,
+        })
+    }
+
+    /// A tensor that must have this type and shape.
+    fn tensor(&self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<Tensor<'_>> {
+        let info = self.header.metadata.info(name);
+        let info = info.ok_or_else(|| self.malformed(format!("tensor {name} is missing")))?;
+        if info.dtype != dtype || info.shape != shape {
+            return Err(self.malformed(format!(
+                "tensor {name}: expected {dtype:?} {shape:?}, found {:?} {:?}",
+                info.dtype, info.shape
+            )));
+        }
+        let (start, end) = info.data_offsets;
+        Ok(Tensor::new(&self.bytes[self.header.start + start..self.header.start + end]))
+    }
+
+    fn integers(&self, name: &str, shape: &[usize]) -> Result<Tensor<'_>> {
+        self.tensor(name, Dtype::I64, shape)
+    }
+
+    fn floats(&self, name: &str, rows: usize, cols: usize) -> Result<Matrix> {
+        let data = self.tensor(name, Dtype::F32, &[rows, cols])?.floats(rows * cols);
+        if data.iter().any(|value| !value.is_finite()) {
+            return Err(self.malformed(format!("tensor {name} holds a number that is not finite")));
+        }
+        Matrix::new(rows, cols, data)
+    }
+
+    fn classes(&self, frame: &Frame) -> Result<Vec<KnownClass>> {
+        let names = &self.header.description.classes;
+        let counts = self.integers("counts", &[names.len()])?.integers(names.len());
+        let mut classes: Vec<KnownClass> = Vec::with_capacity(names.len());
+        for (count, name) in counts.into_iter().zip(names) {
+            let positive = u64::try_from(count).ok().filter(|&count| count > 0);
+            let bad = || self.malformed(format!("class {name} has count {count}"));
+            let count = positive.ok_or_else(bad)?;
+            let blocks = Vec::with_capacity(frame.dims.len());
+            let statistics = ClassStatistics { count, blocks, second: None };
+            classes.push(KnownClass { name: name.clone(), statistics });
+        }
+        for (block, &dim) in frame.dims.iter().enumerate() {
+            let mut sums = self.integers(&format!("sums.{block}"), &[names.len(), dim])?;
+            let mut halves = self.integers(&format!("squares.{block}"), &[names.len(), 2])?;
+            for class in &mut classes {
+                let (sums, halves) = (sums.integers(dim), halves.integers(2));
+                let squares = i128::from(halves[1]) << 64 | i128::from(halves[0] as u64);
+                class.statistics.blocks.push(Sums { sums, squares });
+            }
+        }
+        Ok(classes)
+    }
+
+    fn keeps_second_per_class(&self) -> bool {
+        let description = &self.header.description;
+        description.variant.keeps_second_per_class(description.settings.scatter)
+    }
+
+    fn add_second(&self, classes: &mut [KnownClass], frame: &Frame) -> Result<()> {
+        for (block, &dim) in frame.dims.iter().enumerate() {
+            let mut values = self.second(block, classes.len(), dim)?;
+            for class in &mut *classes {
+                let moments = second_moments(dim, &mut values);
+                class.statistics.second.get_or_insert_default().push(moments);
+            }
+        }
+        Ok(())
+    }
+
+    fn second(&self, block: usize, rows: usize, dim: usize) -> Result<Tensor<'_>> {
+        self.integers(&format!("second.{block}"), &[rows, numbers_of(dim)])
+    }
+
+    fn pooled(&self, frame: &Frame) -> Result<Vec<SecondMoments>> {
+        let block = |(block, &dim): (usize, &usize)| {
+            Ok(second_moments(dim, &mut self.second(block, 1, dim)?))
+        };
+        frame.dims.iter().enumerate().map(block).collect()
+    }
+
+    /// Σ z zᵀ of a block, of one class or of all `rows`, as real numbers, tile row after tile row:
+    /// the integers of no more than one are in memory.
+    fn scatter(
+        &self,
+        frame: &Frame,
+        block: usize,
+        class: Option<usize>,
+        rows: usize,
+    ) -> Result<Symmetric> {
+        let (dim, unit) = (frame.dims[block], frame.grids[block].product_unit());
+        let wanted = class.map_or(0..rows, |class| class..class + 1);
+        let whole = self.second(block, rows, dim)?;
+        let overflow = || Error::CountOverflow { class: "all".to_owned(), count: 0 };
+        let mut first = 0;
+        let mut tiles = Vec::new();
+        for (_, height, width) in tile_rows(dim) {
+            let mut sum = vec![0i64; height * width];
+            for row in wanted.clone() {
+                let more = whole.from(row * numbers_of(dim) + first).integers(height * width);
+                for (sum, more) in sum.iter_mut().zip(more) {
+                    *sum = sum.checked_add(more).ok_or_else(overflow)?;
+                }
+            }
+            tiles.push(sum.into_iter().map(|value| value as f64 * unit).collect());
+            first += height * width;
+        }
+        Ok(Symmetric::from_tiles(dim, tiles))
+    }
+
+    fn phases(&self, frame: &Frame) -> Result<Vec<LearnedPhase>> {
+        let shapes = self.header.description.phases.iter().enumerate();
+        let learned = |(phase, shape): (usize, &super::PhaseShape)| {
+            let blocks = |kind: &str, there: bool, dims: &[usize]| {
+                let centres = dims.iter().enumerate().map(|(block, &dim)| {
+                    self.floats(&format!("{kind}.{phase}.{block}"), shape.size, dim)
+                });
+                there.then(|| centres.collect::<Result<Vec<_>>>()).transpose()
+            };
+            Ok(LearnedPhase {
+                size: shape.size,
+                probe: blocks("probe", shape.probe, &frame.probe_dims)?,
+                residual: blocks("residual", shape.residual, &frame.dims)?,
+            })
+        };
+        shapes.map(learned).collect()
+    }
+}
+
+/// Numbers in the second moments of a block.
+fn numbers_of(dim: usize) -> usize {
+    tile_rows(dim).map(|(_, rows, cols)| rows * cols).sum()
+}
+
+fn second_moments(dim: usize, values: &mut Tensor<'_>) -> SecondMoments {
+    let tiles = tile_rows(dim).map(|(_, rows, cols)| values.integers(rows * cols));
+    SecondMoments::from_tiles(dim, tiles.collect())
+}
