@@ -8,6 +8,7 @@ mod archive;
 pub mod cifar;
 mod folder;
 pub mod idx;
+mod images;
 mod label;
 mod listing;
 pub mod npz;
@@ -18,10 +19,11 @@ mod tiny;
 
 use std::path::{Path, PathBuf};
 
+pub use images::{Broken, Images, decode_all};
 use ivoro::random::permutation;
 pub use listing::collect_images;
-pub use picture::{Fit, How, Shape, decode};
-pub use split::{Broken, Images, Split};
+pub use picture::{Fit, How, ImageInput, Shape, decode, decode_bytes};
+pub use split::Split;
 
 use crate::error::{Error, Result};
 
