@@ -5,7 +5,7 @@ use ivoro::random::mix;
 
 use super::head::Head;
 use super::method::{Before, Lesson, Method, Phase};
-use super::school::{Progress, School};
+use super::trainer::{IncrementalTrainer, Progress};
 use crate::dataset::Shape;
 use crate::engine::{Backbone, Student};
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::view::turned;
 
 /// The epochs of one phase.
 pub(super) struct Course<'s, 'a> {
-    pub(super) school: &'s School<'a>,
+    pub(super) trainer: &'s IncrementalTrainer<'a>,
     pub(super) phase: &'s Phase,
     pub(super) recipe: &'s Recipe,
     pub(super) before: Option<Box<dyn Backbone>>,
@@ -32,8 +32,8 @@ impl Course<'_, '_> {
         head: &mut Head,
         each_step: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<bool> {
-        let School { dataset, fit, .. } = self.school;
-        let places = (0..dataset.train.len()).map(|row| self.school.place(row));
+        let IncrementalTrainer { dataset, fit, .. } = self.trainer;
+        let places = (0..dataset.train.len()).map(|row| self.trainer.place(row));
         let targets = places.map(|place| place.map(|place| place as u32)).collect();
         let data =
             TrainingData { images: &dataset.train, rows, held_out: Vec::new(), targets, fit: *fit };

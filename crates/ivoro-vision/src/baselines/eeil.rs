@@ -69,7 +69,7 @@ impl Method for Eeil {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{dataset, network, school_of};
+    use super::super::tests::{dataset, network, trainer_of};
     use super::super::watched::Watched;
     use super::*;
     use crate::baselines::Baseline;
@@ -112,15 +112,15 @@ mod tests {
     fn images_of_a_phase_are_chosen_once_more_and_kept_once() {
         let data = dataset();
         let weights = network(&data);
-        let school = school_of(&data, &weights, vec![0..4, 4..5, 5..6]);
+        let trainer = trainer_of(&data, &weights, vec![0..4, 4..5, 5..6]);
         let mut eeil = Eeil::default();
-        school.teach_by(&mut eeil, &[Baseline::Eeil], &mut |_| true).unwrap();
+        trainer.run_method(&mut eeil, &[Baseline::Eeil], &mut |_| true).unwrap();
         assert_eq!(eeil.ends, [4, 5, 6]);
         let kept: Vec<&[usize]> = eeil.memory.by_class().collect();
         assert_eq!(kept.len(), 6);
         for (class, rows) in kept.into_iter().enumerate() {
             assert_eq!(rows.len(), 20);
-            assert!(rows.iter().all(|&row| school.place(row) == Some(class)));
+            assert!(rows.iter().all(|&row| trainer.place(row) == Some(class)));
         }
     }
 
@@ -128,9 +128,9 @@ mod tests {
     fn new_outputs_are_distilled_too_while_kept_images_alone_are_trained_on() {
         let data = dataset();
         let weights = network(&data);
-        let school = school_of(&data, &weights, vec![0..4, 4..6]);
+        let trainer = trainer_of(&data, &weights, vec![0..4, 4..6]);
         let mut watched = Watched::new(Baseline::Eeil);
-        school.teach_by(&mut watched, &[Baseline::Eeil], &mut |_| true).unwrap();
+        trainer.run_method(&mut watched, &[Baseline::Eeil], &mut |_| true).unwrap();
         let mut stages = watched.distilled.clone();
         stages.dedup();
         assert_eq!(stages, [(4, 6), (6, 6)]);

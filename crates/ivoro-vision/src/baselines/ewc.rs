@@ -127,7 +127,7 @@ fn mix(old: &[f32], new: Vec<f32>, share: f32) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{dataset, network, school_of};
+    use super::super::tests::{dataset, network, trainer_of};
     use super::*;
     use crate::baselines::Baseline;
 
@@ -155,19 +155,19 @@ mod tests {
     fn what_matters_is_measured_and_held() {
         let data = dataset();
         let weights = network(&data);
-        let taught = |strength: f32, phases: usize| {
+        let trained = |strength: f32, phases: usize| {
             let mut ewc = Ewc { strength, ..Ewc::default() };
-            let school = school_of(&data, &weights, [0..4, 4..6][..phases].to_vec());
-            school.teach_by(&mut ewc, &[Baseline::Ewc], &mut |_| true).unwrap();
+            let trainer = trainer_of(&data, &weights, [0..4, 4..6][..phases].to_vec());
+            trainer.run_method(&mut ewc, &[Baseline::Ewc], &mut |_| true).unwrap();
             ewc.network.unwrap()
         };
-        let base = taught(0.0, 1);
+        let base = trained(0.0, 1);
         assert_eq!(base.at, weights.learned);
         let most = base.importance.iter().copied().fold(0.0, f32::max);
         assert!(most > 0.0 && base.importance.iter().any(|value| *value < 1e-3 * most));
         // what the penalty is made of: the squared way of each weight, times its importance
         let cost = |strength: f32| -> f32 {
-            let after = taught(strength, 2).at;
+            let after = trained(strength, 2).at;
             let ways = after.iter().zip(&base.at).map(|(now, then)| (now - then).powi(2));
             ways.zip(&base.importance).map(|(way, importance)| way * importance).sum()
         };

@@ -2,7 +2,7 @@
 //! network as everything else.
 //!
 //! All begin with one network, trained on the base classes, and share one loop
-//! ([`School::teach`]). The network gives points and takes their gradient; head and losses are
+//! ([`IncrementalTrainer::run`]). The network gives points and takes their gradient; head and losses are
 //! computed here, so that every engine trains every method. Methods that keep images of earlier
 //! phases say so ([`Baseline::exemplars`]).
 
@@ -20,7 +20,7 @@ mod lwf_mc;
 mod method;
 mod muc;
 mod pass;
-mod school;
+mod trainer;
 mod ucir;
 
 #[cfg(test)]
@@ -31,7 +31,7 @@ mod watched;
 use std::fmt;
 use std::str::FromStr;
 
-pub use school::{Progress, School, TaughtPhase};
+pub use trainer::{IncrementalTrainer, Progress, TrainedPhase};
 
 use crate::error::{Error, Result};
 

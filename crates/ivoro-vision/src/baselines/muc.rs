@@ -22,7 +22,7 @@ const EPOCHS: usize = 10;
 
 #[derive(Default)]
 pub(super) struct Muc {
-    /// Phases before the one that is taught.
+    /// Phases before the one that is trained.
     earlier: usize,
     /// Classifiers among the classes of the newest phase that is finished.
     sides: Vec<Head>,
@@ -135,7 +135,7 @@ mod tests {
 
     use super::super::losses::tests::{check, some};
     use super::super::method::Before;
-    use super::super::tests::{dataset, network, school_of};
+    use super::super::tests::{dataset, network, trainer_of};
     use super::*;
     use crate::baselines::Baseline;
 
@@ -221,9 +221,9 @@ mod tests {
     fn sides_are_of_the_newest_phase_alone() {
         let data = dataset();
         let network = network(&data);
-        let school = school_of(&data, &network, vec![0..4, 4..6]);
+        let trainer = trainer_of(&data, &network, vec![0..4, 4..6]);
         let mut muc = Muc::default();
-        school.teach_by(&mut muc, &[Baseline::Muc], &mut |_| true).unwrap();
+        trainer.run_method(&mut muc, &[Baseline::Muc], &mut |_| true).unwrap();
         assert_eq!((muc.earlier, muc.sides.len(), muc.before.len()), (1, SIDES, SIDES));
         assert!(muc.sides.iter().all(|side| side.len() == 2));
         assert!(muc.before.iter().all(|side| side.len() == 4));

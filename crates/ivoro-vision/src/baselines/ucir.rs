@@ -13,7 +13,7 @@ use super::exemplars::Memory;
 use super::head::Head;
 use super::losses::{cross_entropy, direction, normalised, through_normalised};
 use super::method::{Lesson, Loss, Method, Phase};
-use super::school::mean_length;
+use super::trainer::mean_length;
 use crate::engine::{State, cpu};
 use crate::error::Result;
 use crate::train::Recipe;
@@ -199,7 +199,7 @@ fn keep_apart(cosines: &Matrix, lesson: &Lesson<'_>, gradient: &mut Matrix) -> f
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{dataset, network, school_of};
+    use super::super::tests::{dataset, network, trainer_of};
     use super::super::watched::Watched;
     use super::*;
 
@@ -212,7 +212,7 @@ mod tests {
         head.set(0, &[1.0, 0.0]);
         head.set(1, &[-1.0, 0.0]);
         let recipe = Recipe { decay: 0.0, ..Recipe::default() };
-        let mut taught = |labels: &[usize]| {
+        let mut trained = |labels: &[usize]| {
             let mut ucir = Ucir::default();
             ucir.factor.0.learned[0] = 1.0;
             let lesson =
@@ -220,8 +220,8 @@ mod tests {
             ucir.teach(&lesson, &points, &mut head).unwrap();
             ucir.factor.value()
         };
-        assert!((taught(&[0, 1]) - 1.1).abs() < 1e-3);
-        assert!((taught(&[1, 0]) - 0.9).abs() < 1e-3);
+        assert!((trained(&[0, 1]) - 1.1).abs() < 1e-3);
+        assert!((trained(&[1, 0]) - 0.9).abs() < 1e-3);
     }
 
     #[test]
@@ -272,9 +272,9 @@ mod tests {
     fn old_rows_stay_and_new_ones_begin_at_the_direction_of_their_images() {
         let data = dataset();
         let weights = network(&data);
-        let school = school_of(&data, &weights, vec![0..4, 4..6]);
+        let trainer = trainer_of(&data, &weights, vec![0..4, 4..6]);
         let mut watched = Watched::new(Baseline::Ucir);
-        school.teach_by(&mut watched, &[Baseline::Ucir], &mut |_| true).unwrap();
+        trainer.run_method(&mut watched, &[Baseline::Ucir], &mut |_| true).unwrap();
         let width = watched.ended[0].len() / 4;
         let old = ..4 * width;
         assert_eq!(watched.ended[1][old], watched.ended[0][old]);
