@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use ivoro::Matrix;
 
-use super::classroom::Classroom;
 use super::exemplars::{Memory, between};
 use super::head::Head;
 use super::losses::{cross_entropy, distil};
 use super::lwf::TEMPERATURE;
 use super::method::{Lesson, Loss, Method, Phase, on_outputs};
+use super::phase_data::PhaseData;
 use crate::error::Result;
 
 /// Share of a phase's epochs that are trained on kept images alone, afterwards.
@@ -54,12 +54,12 @@ impl Method for Eeil {
         }))
     }
 
-    fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+    fn finish(&mut self, phase: &Phase, data: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
         // of a phase that has been balanced images are chosen once more, as the network sees them now
         self.memory.truncate(phase.classes.start);
         self.ends.truncate(phase.index);
         self.ends.push(phase.classes.end);
-        room.keep(&mut self.memory)
+        data.keep(&mut self.memory)
     }
 
     fn balanced(&self) -> Option<f64> {

@@ -3,11 +3,11 @@
 
 use ivoro::Matrix;
 
-use super::classroom::Classroom;
 use super::fine_tuning::FineTuning;
 use super::head::Head;
 use super::lwf::learn_without_forgetting;
 use super::method::{Lesson, Loss, Method, Phase};
+use super::phase_data::PhaseData;
 use crate::engine::Anchor;
 use crate::error::Result;
 
@@ -45,23 +45,23 @@ impl Method for Ewc {
         Ok(loss)
     }
 
-    fn begin(&mut self, _: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+    fn begin(&mut self, _: &Phase, data: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
         let Some(anchor) = &self.network else { return Ok(()) };
         let importance = anchor.importance.iter().map(|value| self.strength * value).collect();
-        room.student.hold(&Anchor { at: anchor.at.clone(), importance })
+        data.student.hold(&Anchor { at: anchor.at.clone(), importance })
     }
 
     fn finish(
         &mut self,
         phase: &Phase,
-        room: &mut Classroom<'_, '_>,
+        data: &mut PhaseData<'_, '_>,
         head: &mut Head,
     ) -> Result<()> {
-        let (network, own) = importance(room, head)?;
+        let (network, own) = importance(data, head)?;
         if network.is_empty() {
             // no image of the phase could be read: what mattered still does
             if let Some(anchor) = &mut self.network {
-                anchor.at.clone_from(&room.weights.learned);
+                anchor.at.clone_from(&data.weights.learned);
             }
             self.head.at = head.values().to_vec();
             return Ok(());
@@ -70,7 +70,7 @@ impl Method for Ewc {
         let share = share_of(phase);
         let old = self.network.take().map(|anchor| anchor.importance).unwrap_or_default();
         let importance = mix(&old, network, share);
-        self.network = Some(Anchor { at: room.weights.learned.clone(), importance });
+        self.network = Some(Anchor { at: data.weights.learned.clone(), importance });
         let importance = mix(&self.head.importance, own, share);
         self.head = Anchor { at: head.values().to_vec(), importance };
         Ok(())
@@ -86,11 +86,11 @@ impl Method for Ewc {
 /// loss over all classes known. It stands for the diagonal of Fisher's matrix, which has the squares
 /// of single images' gradients and is larger by up to the size of a batch: public comparisons take
 /// such batches too, and their strength is meant for them.
-fn importance(room: &mut Classroom<'_, '_>, head: &Head) -> Result<(Vec<f32>, Vec<f32>)> {
+fn importance(data: &mut PhaseData<'_, '_>, head: &Head) -> Result<(Vec<f32>, Vec<f32>)> {
     let (mut network, mut own) = (Vec::new(), Vec::new());
     let mut head = head.clone();
-    let recipe = room.recipe;
-    room.each_batch((BATCH, BATCHES), |student, pixels, labels| {
+    let recipe = data.recipe;
+    data.each_batch((BATCH, BATCHES), |student, pixels, labels| {
         let points = student.look(pixels)?;
         let lesson = Lesson { labels, before: None, old: 0, recipe, rate: 0.0, step: 0 };
         let loss = FineTuning.teach(&lesson, &points, &mut head)?;

@@ -1,4 +1,4 @@
-//! Kept images, for the methods that keep some. A [`Classroom`](super::classroom::Classroom) shows
+//! Kept images, for the methods that keep some. A [`PhaseData`](super::phase_data::PhaseData) shows
 //! images of its own phase and those of a [`Memory`]: a method without one can't get at an image of
 //! an earlier phase.
 

@@ -4,12 +4,12 @@
 use ivoro::Matrix;
 
 use super::Baseline;
-use super::classroom::Classroom;
 use super::exemplars::Memory;
 use super::head::Head;
 use super::losses::{direction, normalised};
 use super::lwf_mc::one_against_all;
 use super::method::{Lesson, Loss, Method, Phase, by_outputs};
+use super::phase_data::PhaseData;
 use crate::error::Result;
 
 #[derive(Default)]
@@ -32,9 +32,9 @@ impl Method for Icarl {
         Ok(one_against_all(lesson, points, head))
     }
 
-    fn finish(&mut self, _: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
-        room.keep(&mut self.memory)?;
-        let points = room.points_kept(&self.memory)?;
+    fn finish(&mut self, _: &Phase, data: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
+        data.keep(&mut self.memory)?;
+        let points = data.points_kept(&self.memory)?;
         self.means = points.iter().map(direction).collect::<Result<_>>()?;
         Ok(())
     }

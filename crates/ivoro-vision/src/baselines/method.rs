@@ -5,10 +5,10 @@ use std::ops::Range;
 use ivoro::Matrix;
 
 use super::Baseline;
-use super::classroom::Classroom;
 use super::exemplars::Memory;
 use super::fine_tuning::FineTuning;
 use super::head::Head;
+use super::phase_data::PhaseData;
 use crate::error::Result;
 use crate::train::Recipe;
 
@@ -80,17 +80,17 @@ pub(super) trait Method {
     fn begin(
         &mut self,
         _phase: &Phase,
-        _room: &mut Classroom<'_, '_>,
+        _data: &mut PhaseData<'_, '_>,
         _head: &mut Head,
     ) -> Result<()> {
         Ok(())
     }
 
-    /// After a phase's epochs. `room` has its images and the network as it is now.
+    /// After a phase's epochs. `data` has its images and the network as it is now.
     fn finish(
         &mut self,
         _phase: &Phase,
-        _room: &mut Classroom<'_, '_>,
+        _data: &mut PhaseData<'_, '_>,
         _head: &mut Head,
     ) -> Result<()> {
         Ok(())

@@ -6,7 +6,6 @@
 //! computed here, so that every engine trains every method. Methods that keep images of earlier
 //! phases say so ([`Baseline::exemplars`]).
 
-mod classroom;
 mod course;
 mod eeil;
 mod ewc;
@@ -20,6 +19,7 @@ mod lwf_mc;
 mod method;
 mod muc;
 mod pass;
+mod phase_data;
 mod trainer;
 mod ucir;
 

@@ -7,11 +7,11 @@ use ivoro::random::mix;
 use ivoro::softmax::Softened;
 use ivoro::vectors::add;
 
-use super::classroom::{Classroom, Labelled};
 use super::head::{Head, fit};
 use super::losses::cross_entropy;
 use super::lwf::{keep_old, learn_without_forgetting};
 use super::method::{Lesson, Loss, Method, Phase, on_outputs};
+use super::phase_data::{Labelled, PhaseData};
 use crate::error::Result;
 use crate::train::Recipe;
 
@@ -50,7 +50,7 @@ impl Method for Muc {
         Ok(loss)
     }
 
-    fn begin(&mut self, phase: &Phase, _: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+    fn begin(&mut self, phase: &Phase, _: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
         self.earlier = phase.index;
         self.before = self.sides.clone();
         Ok(())
@@ -59,20 +59,20 @@ impl Method for Muc {
     fn finish(
         &mut self,
         phase: &Phase,
-        room: &mut Classroom<'_, '_>,
+        data: &mut PhaseData<'_, '_>,
         head: &mut Head,
     ) -> Result<()> {
-        let Labelled { points, mut labels } = room.points()?;
+        let Labelled { points, mut labels } = data.points()?;
         labels.iter_mut().for_each(|label| *label -= phase.classes.start);
-        let strange = room.strange_points()?;
+        let strange = data.strange_points()?;
         let side = |at: usize| {
             let mut side = head.without_outputs();
-            let seed = mix(room.recipe.seed, (phase.index * SIDES + at) as u64);
+            let seed = mix(data.recipe.seed, (phase.index * SIDES + at) as u64);
             side.grow(phase.classes.len(), seed);
             side
         };
         self.sides = (0..SIDES).map(side).collect();
-        set_apart(&mut self.sides, &Labelled { points, labels }, &strange, room.recipe)
+        set_apart(&mut self.sides, &Labelled { points, labels }, &strange, data.recipe)
     }
 
     fn bytes(&self) -> usize {

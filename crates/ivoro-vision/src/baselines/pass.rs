@@ -5,10 +5,10 @@
 use ivoro::Matrix;
 use ivoro::random::{mix, normals, unit};
 
-use super::classroom::Classroom;
 use super::head::Head;
 use super::losses::{cross_entropy, distance, mean};
 use super::method::{Lesson, Loss, Method, Phase, on_outputs};
+use super::phase_data::PhaseData;
 use crate::error::Result;
 
 /// Weight of the distance to the points of the network before.
@@ -52,9 +52,9 @@ impl Method for Pass {
         Ok(loss)
     }
 
-    fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+    fn finish(&mut self, phase: &Phase, data: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
         let (mut squares, mut seen) = (0.0, 0);
-        for points in room.points_by_class()? {
+        for points in data.points_by_class()? {
             let (mean, square) = mean_and_square(&points);
             squares += square;
             seen += usize::from(points.rows() > 0);

@@ -10,11 +10,11 @@ use ivoro::record::PhaseOutcome;
 use ivoro::run::assess;
 
 use super::Baseline;
-use super::classroom::{Classroom, look};
 use super::course::Course;
 use super::exemplars::Memory;
 use super::head::{Head, fit};
 use super::method::{Lesson, Method, Phase};
+use super::phase_data::{PhaseData, points_of};
 use crate::dataset::{Broken, Dataset, Fit, Split};
 use crate::engine::{Backbone, Device, State, Student};
 use crate::error::{Error, Result};
@@ -219,9 +219,9 @@ impl<'a> IncrementalTrainer<'a> {
         let mut student = self.student(&recipe, &model.weights)?;
         let mut backbone = self.device.backbone(&model.weights)?;
         let weights = &model.weights;
-        let mut room = Classroom::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
+        let mut data = PhaseData::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
         if method.sisters() == 1 {
-            let own = room.points()?;
+            let own = data.points()?;
             fit(&mut model.head, &own.points, &recipe, FIRST_EPOCHS, |head, points, rows| {
                 let labels: Vec<usize> = rows.iter().map(|&row| own.labels[row]).collect();
                 let lesson = Lesson {
@@ -235,7 +235,7 @@ impl<'a> IncrementalTrainer<'a> {
                 method.teach(&lesson, points, head).map(|_| ())
             })?;
         }
-        method.finish(phase, &mut room, &mut model.head)
+        method.finish(phase, &mut data, &mut model.head)
     }
 
     /// One phase of training; `false` if it was stopped.
@@ -255,9 +255,9 @@ impl<'a> IncrementalTrainer<'a> {
             model.head.grow(outputs, mix(recipe.seed, phase.index as u64));
             let mut backbone = self.device.backbone(&model.weights)?;
             let weights = &model.weights;
-            let mut room =
-                Classroom::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
-            method.begin(phase, &mut room, &mut model.head)?;
+            let mut data =
+                PhaseData::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
+            method.begin(phase, &mut data, &mut model.head)?;
             before = method.needs_before().then_some(backbone);
         }
         let mut rows = self.rows(&phase.classes);
@@ -303,8 +303,8 @@ impl<'a> IncrementalTrainer<'a> {
         model.weights.measured = measured.to_vec();
         let mut backbone = self.device.backbone(&model.weights)?;
         let weights = &model.weights;
-        let mut room = Classroom::new(self, phase, recipe, weights, student, &mut *backbone);
-        method.finish(phase, &mut room, &mut model.head)
+        let mut data = PhaseData::new(self, phase, recipe, weights, student, &mut *backbone);
+        method.finish(phase, &mut data, &mut model.head)
     }
 
     fn test(
@@ -320,7 +320,7 @@ impl<'a> IncrementalTrainer<'a> {
         let test = &self.dataset.test;
         let rows: Vec<usize> =
             (0..test.len()).filter(|&row| self.test_place(row).is_some()).collect();
-        let points = look(self, &mut *backbone, test, &rows, None)?;
+        let points = points_of(self, &mut *backbone, test, &rows, None)?;
         let labels: Vec<u32> =
             rows.iter().filter_map(|&row| self.test_place(row)).map(|place| place as u32).collect();
         let known = phase.classes.end;

@@ -8,11 +8,11 @@ use ivoro::linalg::times_transposed;
 use ivoro::vectors::dot;
 
 use super::Baseline;
-use super::classroom::Classroom;
 use super::exemplars::Memory;
 use super::head::Head;
 use super::losses::{cross_entropy, direction, normalised, through_normalised};
 use super::method::{Lesson, Loss, Method, Phase};
+use super::phase_data::PhaseData;
 use super::trainer::mean_length;
 use crate::engine::{State, cpu};
 use crate::error::Result;
@@ -128,13 +128,13 @@ impl Method for Ucir {
     fn begin(
         &mut self,
         phase: &Phase,
-        room: &mut Classroom<'_, '_>,
+        data: &mut PhaseData<'_, '_>,
         head: &mut Head,
     ) -> Result<()> {
         head.fix(phase.classes.start);
         self.factor.begin();
         let long = mean_length(head.rows().take(phase.classes.start).map(|(row, _)| row));
-        for (class, points) in phase.classes.clone().zip(room.points_by_class()?) {
+        for (class, points) in phase.classes.clone().zip(data.points_by_class()?) {
             // a class whose images are all broken begins at random
             if points.rows() > 0 {
                 let row: Vec<f32> = direction(&points)?.iter().map(|value| long * value).collect();
@@ -144,8 +144,8 @@ impl Method for Ucir {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
-        room.keep(&mut self.memory)
+    fn finish(&mut self, _: &Phase, data: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
+        data.keep(&mut self.memory)
     }
 
     fn distances(&self, _: Baseline, points: &Matrix, head: &Head) -> Matrix {

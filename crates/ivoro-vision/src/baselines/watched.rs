@@ -3,11 +3,11 @@
 use ivoro::Matrix;
 
 use super::Baseline;
-use super::classroom::Classroom;
 use super::exemplars::Memory;
 use super::head::Head;
 use super::losses::direction;
 use super::method::{Lesson, Loss, Method, Phase};
+use super::phase_data::PhaseData;
 use crate::error::Result;
 
 /// A method that writes down what it is given, and what becomes of the head.
@@ -49,23 +49,23 @@ impl Method for Watched {
     fn begin(
         &mut self,
         phase: &Phase,
-        room: &mut Classroom<'_, '_>,
+        data: &mut PhaseData<'_, '_>,
         head: &mut Head,
     ) -> Result<()> {
-        self.inner.begin(phase, room, head)?;
+        self.inner.begin(phase, data, head)?;
         self.begun.push(head.values().to_vec());
-        self.wanted = room.points_by_class()?.iter().map(direction).collect::<Result<_>>()?;
+        self.wanted = data.points_by_class()?.iter().map(direction).collect::<Result<_>>()?;
         Ok(())
     }
 
     fn finish(
         &mut self,
         phase: &Phase,
-        room: &mut Classroom<'_, '_>,
+        data: &mut PhaseData<'_, '_>,
         head: &mut Head,
     ) -> Result<()> {
         self.ended.push(head.values().to_vec());
-        self.inner.finish(phase, room, head)
+        self.inner.finish(phase, data, head)
     }
 
     fn balanced(&self) -> Option<f64> {

@@ -1,5 +1,6 @@
 //! What a method may see before and after a phase: the images of the phase's own classes, those it
-//! keeps in a [`Memory`], and the network as it is. Of no other image is there a way to ask.
+//! keeps in a [`Memory`], and the network as it is. No other image can be reached from here, so a
+//! method that keeps none can't use an image of an earlier phase.
 
 use ivoro::Matrix;
 use ivoro::random::{mix, permutation};
@@ -24,8 +25,12 @@ pub(super) struct Labelled {
     pub(super) labels: Vec<usize>,
 }
 
-/// A phase, before its epochs or after them.
-pub(super) struct Classroom<'s, 'a> {
+/// The data of one phase, before its epochs or after them.
+///
+/// The trainer, and with it the rest of the data set, is private to this file. Every function here
+/// takes rows from the classes of the phase or from a [`Memory`], so that the images of earlier
+/// phases can't be reached by a method that keeps none.
+pub(super) struct PhaseData<'s, 'a> {
     trainer: &'s IncrementalTrainer<'a>,
     phase: &'s Phase,
     pub(super) recipe: &'s Recipe,
@@ -34,7 +39,7 @@ pub(super) struct Classroom<'s, 'a> {
     pub(super) backbone: &'s mut dyn Backbone,
 }
 
-impl<'s, 'a> Classroom<'s, 'a> {
+impl<'s, 'a> PhaseData<'s, 'a> {
     /// The images of one phase, with the network that is trained and a frozen copy of it.
     pub(super) fn new(
         trainer: &'s IncrementalTrainer<'a>,
@@ -51,23 +56,23 @@ impl<'s, 'a> Classroom<'s, 'a> {
     pub(super) fn points(&mut self) -> Result<Labelled> {
         let rows = self.trainer.rows(&self.phase.classes);
         let labels = rows.iter().filter_map(|&row| self.trainer.place(row)).collect();
-        Ok(Labelled { points: self.look_at(&rows)?, labels })
+        Ok(Labelled { points: self.points_at(&rows)?, labels })
     }
 
     /// The same, class by class.
     pub(super) fn points_by_class(&mut self) -> Result<Vec<Matrix>> {
         let classes = self.phase.classes.clone();
-        classes.map(|class| self.look_at(&self.trainer.rows(&(class..class + 1)))).collect()
+        classes.map(|class| self.points_at(&self.trainer.rows(&(class..class + 1)))).collect()
     }
 
     /// Points of kept images, class by class in order of arrival.
     pub(super) fn points_kept(&mut self, memory: &Memory) -> Result<Vec<Matrix>> {
-        memory.by_class().map(|rows| self.look_at(rows)).collect()
+        memory.by_class().map(|rows| self.points_at(rows)).collect()
     }
 
-    fn look_at(&mut self, rows: &[usize]) -> Result<Matrix> {
+    fn points_at(&mut self, rows: &[usize]) -> Result<Matrix> {
         let trainer = self.trainer;
-        look(trainer, self.backbone, &trainer.dataset.train, rows, None)
+        points_of(trainer, self.backbone, &trainer.dataset.train, rows, None)
     }
 
     /// Points of the phase's images with their quarters exchanged: they show none of the classes.
@@ -75,14 +80,14 @@ impl<'s, 'a> Classroom<'s, 'a> {
         let trainer = self.trainer;
         let rows = trainer.rows(&self.phase.classes);
         let train = &trainer.dataset.train;
-        look(trainer, self.backbone, train, &rows, Some(exchange_quarters))
+        points_of(trainer, self.backbone, train, &rows, Some(exchange_quarters))
     }
 
     /// Keeps images of each class of the phase.
     pub(super) fn keep(&mut self, memory: &mut Memory) -> Result<()> {
         for class in self.phase.classes.clone() {
             let rows = self.trainer.rows(&(class..class + 1));
-            memory.keep(&rows, &self.look_at(&rows)?);
+            memory.keep(&rows, &self.points_at(&rows)?);
         }
         Ok(())
     }
@@ -118,7 +123,7 @@ type Change = fn(&[u8], Shape) -> Vec<u8>;
 
 /// What a frozen network makes of images, each changed first where that is asked for. A trainer has
 /// rows of images that can be read alone.
-pub(super) fn look(
+pub(super) fn points_of(
     trainer: &IncrementalTrainer<'_>,
     backbone: &mut dyn Backbone,
     split: &Split,
