@@ -10,7 +10,7 @@ use super::exemplars::{Memory, between};
 use super::head::Head;
 use super::losses::{cross_entropy, distil};
 use super::lwf::TEMPERATURE;
-use super::method::{Lesson, Loss, Method, Phase, on_outputs};
+use super::method::{Loss, Method, Phase, Step, on_outputs};
 use super::phase_data::PhaseData;
 use crate::error::Result;
 
@@ -40,13 +40,13 @@ impl Method for Eeil {
         true
     }
 
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
         let all = 0..head.len();
         Ok(on_outputs(points, head, |outputs, gradient| {
-            let mut value = cross_entropy(outputs, lesson.labels, &all, 1.0, 1.0, gradient);
-            if let Some(before) = lesson.before {
+            let mut value = cross_entropy(outputs, step.labels, &all, 1.0, 1.0, gradient);
+            if let Some(before) = step.before {
                 let wanted = before.head.outputs(&before.points);
-                for phase in self.phases(lesson.old) {
+                for phase in self.phases(step.old) {
                     value += distil(outputs, &wanted, &phase, TEMPERATURE, 1.0, gradient);
                 }
             }
@@ -94,16 +94,16 @@ mod tests {
         }
         let before = Before { points: points.clone(), head: &old };
         let recipe = Recipe::default();
-        let lesson = Lesson {
+        let step = Step {
             labels: &[9],
             before: Some(&before),
             old: 5,
             recipe: &recipe,
             rate: 0.0,
-            step: 0,
+            index: 0,
         };
         // the label is none of the outputs, so that distillation alone speaks
-        let pushed = eeil.teach(&lesson, &points, &mut shifted).unwrap();
+        let pushed = eeil.loss(&step, &points, &mut shifted).unwrap();
         assert!(pushed.points.as_slice()[0].abs() < 1e-5, "{:?}", pushed.points);
         assert!(shifted.gradient_mut().iter().all(|value| value.abs() < 1e-5));
     }

@@ -6,7 +6,7 @@ use ivoro::Matrix;
 use super::fine_tuning::FineTuning;
 use super::head::Head;
 use super::lwf::learn_without_forgetting;
-use super::method::{Lesson, Loss, Method, Phase};
+use super::method::{Loss, Method, Phase, Step};
 use super::phase_data::PhaseData;
 use crate::engine::Anchor;
 use crate::error::Result;
@@ -33,9 +33,9 @@ impl Default for Ewc {
 }
 
 impl Method for Ewc {
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
         // Old outputs that lose against every new image would be forgotten whatever holds the weights.
-        let loss = learn_without_forgetting(lesson, points, head, (1.0, 0.0));
+        let loss = learn_without_forgetting(step, points, head, (1.0, 0.0));
         let Anchor { at, importance } = &self.head;
         let values = head.values()[..at.len()].to_vec();
         let held = values.iter().zip(at).zip(importance);
@@ -92,8 +92,8 @@ fn importance(data: &mut PhaseData<'_, '_>, head: &Head) -> Result<(Vec<f32>, Ve
     let recipe = data.recipe;
     data.each_batch((BATCH, BATCHES), |student, pixels, labels| {
         let points = student.look(pixels)?;
-        let lesson = Lesson { labels, before: None, old: 0, recipe, rate: 0.0, step: 0 };
-        let loss = FineTuning.teach(&lesson, &points, &mut head)?;
+        let step = Step { labels, before: None, old: 0, recipe, rate: 0.0, index: 0 };
+        let loss = FineTuning.loss(&step, &points, &mut head)?;
         student.backward(&loss.points)?;
         add_squares(&mut network, &student.gradient()?);
         add_squares(&mut own, head.gradient_mut());
@@ -144,9 +144,9 @@ mod tests {
         let mut head = Head::new(1);
         head.grow(4, 3);
         let recipe = crate::train::Recipe::default();
-        let lesson =
-            Lesson { labels: &[2, 3], before: None, old: 2, recipe: &recipe, rate: 0.0, step: 0 };
-        Ewc::default().teach(&lesson, &points, &mut head).unwrap();
+        let step =
+            Step { labels: &[2, 3], before: None, old: 2, recipe: &recipe, rate: 0.0, index: 0 };
+        Ewc::default().loss(&step, &points, &mut head).unwrap();
         let (old, new) = head.gradient_mut().split_at(4);
         assert!(old.iter().all(|&value| value == 0.0) && new.iter().any(|&value| value != 0.0));
     }

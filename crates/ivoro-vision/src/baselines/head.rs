@@ -170,20 +170,20 @@ fn view(matrix: &Matrix) -> MatRef<'_, f32> {
     MatRef::from_row_major_slice(matrix.as_slice(), matrix.rows(), matrix.cols())
 }
 
-/// Trains a head on points that stay as they are: `teach` gives the gradient of a batch of rows.
+/// Trains a head on points that stay as they are: `add_gradient` adds that of a batch of rows.
 pub(super) fn fit(
     head: &mut Head,
     points: &Matrix,
     recipe: &Recipe,
     epochs: usize,
-    mut teach: impl FnMut(&mut Head, &Matrix, &[usize]) -> Result<()>,
+    mut add_gradient: impl FnMut(&mut Head, &Matrix, &[usize]) -> Result<()>,
 ) -> Result<()> {
     let batch = recipe.batch.min(points.rows()).max(1);
     head.begin();
     for epoch in 0..epochs {
         let order = ivoro::random::permutation(recipe.seed ^ epoch as u64, points.rows());
         for rows in order.chunks_exact(batch) {
-            teach(head, &points.select(rows), rows)?;
+            add_gradient(head, &points.select(rows), rows)?;
             head.change(recipe, recipe.rate);
         }
     }

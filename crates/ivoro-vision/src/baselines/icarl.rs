@@ -8,7 +8,7 @@ use super::exemplars::Memory;
 use super::head::Head;
 use super::losses::{direction, normalised};
 use super::lwf_mc::one_against_all;
-use super::method::{Lesson, Loss, Method, Phase, by_outputs};
+use super::method::{Loss, Method, Phase, Step, by_outputs};
 use super::phase_data::PhaseData;
 use crate::error::Result;
 
@@ -28,8 +28,8 @@ impl Method for Icarl {
         true
     }
 
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
-        Ok(one_against_all(lesson, points, head))
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+        Ok(one_against_all(step, points, head))
     }
 
     fn finish(&mut self, _: &Phase, data: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {

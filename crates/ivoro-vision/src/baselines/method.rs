@@ -12,8 +12,8 @@ use super::phase_data::PhaseData;
 use crate::error::Result;
 use crate::train::Recipe;
 
-/// One batch, as a method sees it.
-pub(super) struct Lesson<'a> {
+/// One training step: a batch, as a method sees it.
+pub(super) struct Step<'a> {
     /// The output that each view should have: its class, or class · 4 + rotation.
     pub(super) labels: &'a [usize],
     /// Points that a frozen network makes of the same views, that of the phase before or, while kept
@@ -26,7 +26,7 @@ pub(super) struct Lesson<'a> {
     /// The learning rate of the step.
     pub(super) rate: f32,
     /// Which step of the phase it is, for random numbers.
-    pub(super) step: u64,
+    pub(super) index: u64,
 }
 
 /// A network as it was before.
@@ -73,7 +73,7 @@ pub(super) trait Method {
     }
 
     /// The loss of a batch whose points the network gives. The head's gradient is added to.
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss>;
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss>;
 
     /// Before a phase after the base phase: the head has its new outputs already, the network is
     /// as it was.

@@ -6,8 +6,8 @@
 //! computed here, so that every engine trains every method. Methods that keep images of earlier
 //! phases say so ([`Baseline::exemplars`]).
 
-mod course;
 mod eeil;
+mod epoch_loop;
 mod ewc;
 mod exemplars;
 mod fine_tuning;

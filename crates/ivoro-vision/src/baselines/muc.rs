@@ -10,7 +10,7 @@ use ivoro::vectors::add;
 use super::head::{Head, fit};
 use super::losses::cross_entropy;
 use super::lwf::{keep_old, learn_without_forgetting};
-use super::method::{Lesson, Loss, Method, Phase, on_outputs};
+use super::method::{Loss, Method, Phase, Step, on_outputs};
 use super::phase_data::{Labelled, PhaseData};
 use crate::error::Result;
 use crate::train::Recipe;
@@ -35,17 +35,17 @@ impl Method for Muc {
         true
     }
 
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
         let weights = weights(self.earlier);
-        let mut loss = learn_without_forgetting(lesson, points, head, weights);
-        let Some(before) = lesson.before else { return Ok(loss) };
+        let mut loss = learn_without_forgetting(step, points, head, weights);
+        let Some(before) = step.before else { return Ok(loss) };
         for (side, old) in self.sides.iter_mut().zip(&self.before) {
             let more = on_outputs(points, side, |outputs, gradient| {
                 keep_old(outputs, before, old, weights.1 / SIDES as f64, gradient)
             });
             loss.value += more.value;
             add(loss.points.as_mut_slice(), more.points.as_slice(), 1.0);
-            side.change(lesson.recipe, lesson.rate);
+            side.change(step.recipe, step.rate);
         }
         Ok(loss)
     }
@@ -189,13 +189,13 @@ mod tests {
         };
         let (old, recipe) = (head_of(2, 1), Recipe::default());
         let before = Before { points: some(6, 3, 2), head: &old };
-        let lesson = Lesson {
+        let step = Step {
             labels: &labels,
             before: Some(&before),
             old: 2,
             recipe: &recipe,
             rate: 0.0,
-            step: 0,
+            index: 0,
         };
         let heads =
             |seed: u64| -> Vec<Head> { (seed..seed + 3).map(|at| head_of(2, at)).collect() };
@@ -210,7 +210,7 @@ mod tests {
         let aside = sides.iter().zip(&sides_before).map(kept).sum::<f64>() / 3.0;
         for earlier in [1, 3] {
             let mut muc = Muc { earlier, sides: sides.clone(), before: sides_before.clone() };
-            let found = muc.teach(&lesson, &points, &mut head_of(4, 3)).unwrap().value;
+            let found = muc.loss(&step, &points, &mut head_of(4, 3)).unwrap().value;
             let share = earlier as f64 / (earlier + 1) as f64;
             let wanted = (1.0 - share) * learned + share * (main + aside);
             assert!((found - wanted).abs() < 1e-9, "{earlier}: {found}, {wanted}");

@@ -7,7 +7,7 @@ use ivoro::Matrix;
 use ivoro::random::{mix, unit};
 
 use super::head::Head;
-use super::method::{Before, Lesson};
+use super::method::{Before, Step};
 use super::{Baseline, IncrementalTrainer};
 use crate::dataset::{Broken, Dataset, Fit, How, OpenOptions, Shape, Split};
 use crate::engine::{Anchor, Device, State};
@@ -347,17 +347,17 @@ fn distillation_keeps_what_old_outputs_say() {
         let mut method = baseline.method();
         let mut head = old_head.clone();
         head.grow(2, 2);
-        for step in 0..200 {
+        for index in 0..200 {
             let before = Before { points: points.clone(), head: &old_head };
-            let lesson = Lesson {
+            let step = Step {
                 labels: &labels,
                 before: Some(&before),
                 old: 2,
                 recipe: &recipe,
                 rate: 2e-2,
-                step,
+                index,
             };
-            method.teach(&lesson, &points, &mut head).unwrap();
+            method.loss(&step, &points, &mut head).unwrap();
             head.change(&recipe, 2e-2);
         }
         let (now, then) = (head.outputs(&points), old_head.outputs(&points));

@@ -10,10 +10,10 @@ use ivoro::record::PhaseOutcome;
 use ivoro::run::assess;
 
 use super::Baseline;
-use super::course::Course;
+use super::epoch_loop::EpochLoop;
 use super::exemplars::Memory;
 use super::head::{Head, fit};
-use super::method::{Lesson, Method, Phase};
+use super::method::{Method, Phase, Step};
 use super::phase_data::{PhaseData, points_of};
 use crate::dataset::{Broken, Dataset, Fit, Split};
 use crate::engine::{Backbone, Device, State, Student};
@@ -224,15 +224,15 @@ impl<'a> IncrementalTrainer<'a> {
             let own = data.points()?;
             fit(&mut model.head, &own.points, &recipe, FIRST_EPOCHS, |head, points, rows| {
                 let labels: Vec<usize> = rows.iter().map(|&row| own.labels[row]).collect();
-                let lesson = Lesson {
+                let step = Step {
                     labels: &labels,
                     before: None,
                     old: 0,
                     recipe: &recipe,
                     rate: recipe.rate,
-                    step: 0,
+                    index: 0,
                 };
-                method.teach(&lesson, points, head).map(|_| ())
+                method.loss(&step, points, head).map(|_| ())
             })?;
         }
         method.finish(phase, &mut data, &mut model.head)
@@ -262,9 +262,15 @@ impl<'a> IncrementalTrainer<'a> {
         }
         let mut rows = self.rows(&phase.classes);
         rows.extend_from_slice(method.memory().map_or(&[], Memory::rows));
-        let mut course =
-            Course { trainer: self, phase, recipe: &recipe, before, old_head: &old_head, step: 0 };
-        if !course.go(rows, &mut *student, method, &mut model.head, each_step)? {
+        let mut epoch_loop = EpochLoop {
+            trainer: self,
+            phase,
+            recipe: &recipe,
+            before,
+            old_head: &old_head,
+            steps_done: 0,
+        };
+        if !epoch_loop.train_epochs(rows, &mut *student, method, &mut model.head, each_step)? {
             return Ok(false);
         }
         self.finish(phase, &recipe, &mut *student, method, model)?;
@@ -277,11 +283,17 @@ impl<'a> IncrementalTrainer<'a> {
         let mut student = self.student(&gentler, &model.weights)?;
         let left = model.head.clone();
         let before = Some(self.device.backbone(&model.weights)?);
-        let mut course =
-            Course { trainer: self, phase, recipe: &gentler, before, old_head: &left, step: 0 };
+        let mut epoch_loop = EpochLoop {
+            trainer: self,
+            phase,
+            recipe: &gentler,
+            before,
+            old_head: &left,
+            steps_done: 0,
+        };
         model.head.begin();
         let rows = method.memory().map_or(Vec::new(), |memory| memory.rows().to_vec());
-        if !course.go(rows, &mut *student, method, &mut model.head, each_step)? {
+        if !epoch_loop.train_epochs(rows, &mut *student, method, &mut model.head, each_step)? {
             return Ok(false);
         }
         self.finish(phase, &recipe, &mut *student, method, model)?;

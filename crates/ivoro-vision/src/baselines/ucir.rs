@@ -11,7 +11,7 @@ use super::Baseline;
 use super::exemplars::Memory;
 use super::head::Head;
 use super::losses::{cross_entropy, direction, normalised, through_normalised};
-use super::method::{Lesson, Loss, Method, Phase};
+use super::method::{Loss, Method, Phase, Step};
 use super::phase_data::PhaseData;
 use super::trainer::mean_length;
 use crate::engine::{State, cpu};
@@ -103,23 +103,22 @@ impl Method for Ucir {
         true
     }
 
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
         let cosines = Cosines::new(points, head)?;
         let mut gradient = Matrix::zeros(points.rows(), head.len());
         let all = 0..head.len();
         let factor = self.factor.value();
         let values = &cosines.values;
-        let mut value =
-            cross_entropy(values, lesson.labels, &all, 1.0 / factor, 1.0, &mut gradient);
+        let mut value = cross_entropy(values, step.labels, &all, 1.0 / factor, 1.0, &mut gradient);
         let slope = dot(gradient.as_slice(), values.as_slice()) as f32 / factor;
-        self.factor.change(slope, lesson.recipe, lesson.rate);
-        if lesson.old > 0 {
-            value += keep_apart(values, lesson, &mut gradient);
+        self.factor.change(slope, step.recipe, step.rate);
+        if step.old > 0 {
+            value += keep_apart(values, step, &mut gradient);
         }
         let mut back = cosines.backward(&gradient, head)?;
-        if let Some(before) = lesson.before {
-            let new = (head.len() - lesson.old).max(1) as f64;
-            let weight = DIRECTION * (lesson.old as f64 / new).sqrt();
+        if let Some(before) = step.before {
+            let new = (head.len() - step.old).max(1) as f64;
+            let weight = DIRECTION * (step.old as f64 / new).sqrt();
             value += keep_direction(&cosines, &before.points, weight, &mut back);
         }
         Ok(Loss { value, points: back })
@@ -176,14 +175,14 @@ fn keep_direction(cosines: &Cosines, before: &Matrix, weight: f64, back: &mut Ma
 }
 
 /// Mean over kept images of what a new class's cosine is above the own one's less the margin.
-fn keep_apart(cosines: &Matrix, lesson: &Lesson<'_>, gradient: &mut Matrix) -> f64 {
-    let old = lesson.labels.iter().enumerate().filter(|(_, label)| **label < lesson.old);
+fn keep_apart(cosines: &Matrix, step: &Step<'_>, gradient: &mut Matrix) -> f64 {
+    let old = step.labels.iter().enumerate().filter(|(_, label)| **label < step.old);
     let old: Vec<(usize, usize)> = old.map(|(row, &label)| (row, label)).collect();
     let weight = 1.0 / (old.len() * RIVALS).max(1) as f32;
     let mut loss = 0.0;
     for (row, label) in old {
         let own = cosines.row(row)[label];
-        let mut rivals: Vec<usize> = (lesson.old..cosines.cols()).collect();
+        let mut rivals: Vec<usize> = (step.old..cosines.cols()).collect();
         rivals.sort_by(|&a, &b| cosines.row(row)[b].total_cmp(&cosines.row(row)[a]));
         for &rival in rivals.iter().take(RIVALS) {
             let above = MARGIN - own + cosines.row(row)[rival];
@@ -215,9 +214,8 @@ mod tests {
         let mut trained = |labels: &[usize]| {
             let mut ucir = Ucir::default();
             ucir.factor.0.learned[0] = 1.0;
-            let lesson =
-                Lesson { labels, before: None, old: 0, recipe: &recipe, rate: 0.1, step: 0 };
-            ucir.teach(&lesson, &points, &mut head).unwrap();
+            let step = Step { labels, before: None, old: 0, recipe: &recipe, rate: 0.1, index: 0 };
+            ucir.loss(&step, &points, &mut head).unwrap();
             ucir.factor.value()
         };
         assert!((trained(&[0, 1]) - 1.1).abs() < 1e-3);
@@ -257,15 +255,15 @@ mod tests {
     fn an_old_image_is_moved_away_from_the_nearest_new_classes_only() {
         let cosines = Matrix::new(1, 5, vec![0.9, 0.1, 0.8, 0.2, 0.7]).unwrap();
         let recipe = Recipe::default();
-        let lesson =
-            Lesson { labels: &[0], before: None, old: 2, recipe: &recipe, rate: 0.0, step: 0 };
+        let step =
+            Step { labels: &[0], before: None, old: 2, recipe: &recipe, rate: 0.0, index: 0 };
         let mut gradient = Matrix::zeros(1, 5);
-        let loss = keep_apart(&cosines, &lesson, &mut gradient);
+        let loss = keep_apart(&cosines, &step, &mut gradient);
         assert!((loss - 0.35).abs() < 1e-6, "{loss}");
         assert_eq!(gradient.row(0), [-1.0, 0.0, 0.5, 0.0, 0.5]);
         // a new class's own image is not held apart
-        let lesson = Lesson { labels: &[3], ..lesson };
-        assert_eq!(keep_apart(&cosines, &lesson, &mut gradient), 0.0);
+        let step = Step { labels: &[3], ..step };
+        assert_eq!(keep_apart(&cosines, &step, &mut gradient), 0.0);
     }
 
     #[test]

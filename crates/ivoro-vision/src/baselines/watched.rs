@@ -6,7 +6,7 @@ use super::Baseline;
 use super::exemplars::Memory;
 use super::head::Head;
 use super::losses::direction;
-use super::method::{Lesson, Loss, Method, Phase};
+use super::method::{Loss, Method, Phase, Step};
 use super::phase_data::PhaseData;
 use crate::error::Result;
 
@@ -38,12 +38,12 @@ impl Method for Watched {
         self.inner.needs_before()
     }
 
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
-        if let Some(before) = lesson.before {
-            assert_eq!(before.head.len(), lesson.old);
-            self.distilled.push((lesson.old, head.len()));
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+        if let Some(before) = step.before {
+            assert_eq!(before.head.len(), step.old);
+            self.distilled.push((step.old, head.len()));
         }
-        self.inner.teach(lesson, points, head)
+        self.inner.loss(step, points, head)
     }
 
     fn begin(
