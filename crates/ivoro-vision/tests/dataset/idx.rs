@@ -2,7 +2,7 @@ use std::path::Path;
 
 use ivoro_vision::dataset::Shape;
 
-use crate::build::{gzip, idx, interleaved, open, refusal, write};
+use crate::fixtures::{gzip, idx, interleaved, open, refusal, write};
 
 /// 3 images for training and 2 for testing, 3 rows × 5 columns.
 fn files(folder: &Path, [train, test]: [&str; 2], labels: [&[u8]; 2], pack: bool) {

@@ -1,6 +1,6 @@
 use ivoro_vision::dataset::Shape;
 
-use crate::build::{interleaved, npy, npz, open, refusal, write};
+use crate::fixtures::{interleaved, npy, npz, open, refusal, write};
 
 fn member(channels: usize, images: &[usize]) -> Vec<u8> {
     let count = images.len();

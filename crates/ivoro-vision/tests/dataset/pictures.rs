@@ -5,7 +5,7 @@ use ivoro_vision::dataset::{
     Broken, Fit, How, ImageInput, Shape, Split, decode, decode_all, decode_bytes,
 };
 
-use crate::build::{interleaved, picture, write};
+use crate::fixtures::{interleaved, picture, write};
 
 fn fit(height: usize, width: usize, channels: usize, how: How) -> Fit {
     Fit { shape: Shape { height, width, channels }, how }
