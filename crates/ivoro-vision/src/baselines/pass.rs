@@ -6,7 +6,7 @@ use ivoro::Matrix;
 use ivoro::random::{mix, normals, unit};
 
 use super::head::Head;
-use super::losses::{cross_entropy, distance, mean};
+use super::losses::{cross_entropy, distance_loss, mean};
 use super::method::{Loss, Method, Phase, Step, on_outputs};
 use super::phase_data::PhaseData;
 use crate::error::Result;
@@ -40,7 +40,7 @@ impl Method for Pass {
             cross_entropy(outputs, step.labels, &all, 1.0, 1.0, gradient)
         });
         let Some(before) = step.before else { return Ok(loss) };
-        loss.value += distance(points, &before.points, DISTILLATION, &mut loss.points);
+        loss.value += distance_loss(points, &before.points, DISTILLATION, &mut loss.points);
         let (noisy, labels) = self.noisy_means(points.rows() / SISTERS, step);
         if labels.is_empty() {
             return Ok(loss);
