@@ -69,8 +69,8 @@ impl Method for Eeil {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_recorder::TestRecorder;
     use super::super::tests::{dataset, network, trainer_of};
-    use super::super::watched::Watched;
     use super::*;
     use crate::baselines::Baseline;
     use crate::baselines::method::Before;
@@ -129,9 +129,9 @@ mod tests {
         let data = dataset();
         let weights = network(&data);
         let trainer = trainer_of(&data, &weights, vec![0..4, 4..6]);
-        let mut watched = Watched::new(Baseline::Eeil);
-        trainer.run_method(&mut watched, &[Baseline::Eeil], &mut |_| true).unwrap();
-        let mut stages = watched.distilled.clone();
+        let mut recorder = TestRecorder::new(Baseline::Eeil);
+        trainer.run_method(&mut recorder, &[Baseline::Eeil], &mut |_| true).unwrap();
+        let mut stages = recorder.distilled.clone();
         stages.dedup();
         assert_eq!(stages, [(4, 6), (6, 6)]);
     }

@@ -24,9 +24,9 @@ mod trainer;
 mod ucir;
 
 #[cfg(test)]
-mod tests;
+mod test_recorder;
 #[cfg(test)]
-mod watched;
+mod tests;
 
 use std::fmt;
 use std::str::FromStr;

@@ -198,8 +198,8 @@ fn keep_apart(cosines: &Matrix, step: &Step<'_>, gradient: &mut Matrix) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_recorder::TestRecorder;
     use super::super::tests::{dataset, network, trainer_of};
-    use super::super::watched::Watched;
     use super::*;
 
     #[test]
@@ -271,13 +271,13 @@ mod tests {
         let data = dataset();
         let weights = network(&data);
         let trainer = trainer_of(&data, &weights, vec![0..4, 4..6]);
-        let mut watched = Watched::new(Baseline::Ucir);
-        trainer.run_method(&mut watched, &[Baseline::Ucir], &mut |_| true).unwrap();
-        let width = watched.ended[0].len() / 4;
+        let mut recorder = TestRecorder::new(Baseline::Ucir);
+        trainer.run_method(&mut recorder, &[Baseline::Ucir], &mut |_| true).unwrap();
+        let width = recorder.ended[0].len() / 4;
         let old = ..4 * width;
-        assert_eq!(watched.ended[1][old], watched.ended[0][old]);
-        assert_ne!(watched.ended[1][4 * width..], watched.begun[0][4 * width..]);
-        for (row, wanted) in watched.begun[0].chunks(width).skip(4).zip(&watched.wanted) {
+        assert_eq!(recorder.ended[1][old], recorder.ended[0][old]);
+        assert_ne!(recorder.ended[1][4 * width..], recorder.begun[0][4 * width..]);
+        for (row, wanted) in recorder.begun[0].chunks(width).skip(4).zip(&recorder.wanted) {
             let length = row.iter().map(|value| value * value).sum::<f32>().sqrt();
             let same = row.iter().zip(wanted).all(|(value, to)| (value / length - to).abs() < 1e-5);
             assert!(same && length > 0.0, "{row:?}\n{wanted:?}");

@@ -10,8 +10,8 @@ use super::method::{Loss, Method, Phase, Step};
 use super::phase_data::PhaseData;
 use crate::error::Result;
 
-/// A method that writes down what it is given, and what becomes of the head.
-pub(super) struct Watched {
+/// Passes every call to a method and records what it is given and what becomes of the head.
+pub(super) struct TestRecorder {
     inner: Box<dyn Method>,
     /// Outputs of the network before and of the head, in each step that asks that network.
     pub(super) distilled: Vec<(usize, usize)>,
@@ -22,14 +22,14 @@ pub(super) struct Watched {
     pub(super) wanted: Vec<Vec<f32>>,
 }
 
-impl Watched {
+impl TestRecorder {
     pub(super) fn new(baseline: Baseline) -> Self {
         let (distilled, begun, ended) = (Vec::new(), Vec::new(), Vec::new());
         Self { inner: baseline.method(), distilled, begun, ended, wanted: Vec::new() }
     }
 }
 
-impl Method for Watched {
+impl Method for TestRecorder {
     fn memory(&self) -> Option<&Memory> {
         self.inner.memory()
     }
