@@ -205,7 +205,7 @@ pub enum Error {
 
     /// A method needs a network that tells rotations apart.
     #[error(
-        "PASS goes on from a network trained with rotations, 4 outputs a class; this one has \
+        "PASS starts from a network trained with rotations, 4 outputs per class; this one has \
          {outputs} for {classes} classes"
     )]
     NoRotations {

@@ -1,4 +1,4 @@
-//! The epochs of a phase: batch, points, the method's loss, and backward pass.
+//! The epochs of a phase: batch, points, the method's loss, and the backward pass.
 
 use ivoro::View;
 use ivoro::random::mix;

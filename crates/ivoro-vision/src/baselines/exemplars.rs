@@ -8,7 +8,7 @@ use ivoro::Matrix;
 
 use super::losses::{mean, normalised};
 
-/// Images kept of every class.
+/// Images kept per class.
 pub(super) const EACH: usize = 20;
 
 /// Rows of the training part that are kept, class by class in order of arrival.

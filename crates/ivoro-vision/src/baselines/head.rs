@@ -16,7 +16,7 @@ const ALONE: usize = 1 << 22;
 /// Cores that are woken at most: few are worth their waking.
 const WOKEN: usize = 4;
 
-/// A row an output: its weights, then its bias.
+/// One row per output: its weights, then its bias.
 #[derive(Clone, Debug)]
 pub(super) struct Head {
     dims: usize,
@@ -108,7 +108,7 @@ impl Head {
         &mut self.gradient
     }
 
-    /// What it says of points, a row each.
+    /// Its outputs for points, one row per point.
     pub(super) fn outputs(&self, points: &Matrix) -> Matrix {
         let biases: Vec<f32> = self.rows().map(|(_, bias)| self.scale * bias).collect();
         let mut outputs = Matrix::zeros(points.rows(), self.len());
@@ -145,7 +145,7 @@ impl Head {
         if few { Par::Seq } else { Par::rayon(WOKEN.min(rayon::current_num_threads())) }
     }
 
-    /// The weights without the biases, a row an output.
+    /// The weights without the biases, one row per output.
     fn matrix(&self) -> MatRef<'_, f32> {
         let all = MatRef::from_row_major_slice(&self.state.learned, self.len(), self.dims + 1);
         all.subcols(0, self.dims)
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temperature_divides_outputs_and_their_way_back() {
+    fn a_temperature_divides_outputs_and_their_gradient() {
         let mut head = Head::new(2);
         head.grow(2, 5);
         let mut colder = Head { scale: 10.0, ..head.clone() };

@@ -1,4 +1,4 @@
-//! iCaRL: one logistic loss for each class, old ones distilled, with kept images trained on again.
+//! iCaRL: one logistic loss per class, old ones distilled, with kept images trained on again.
 //! It answers by its outputs (CNN) or by the nearest mean of the kept images (NME).
 
 use ivoro::Matrix;

@@ -1,4 +1,4 @@
-//! LwF-MC: one logistic loss for each class. The target of an old class is what the network of the
+//! LwF-MC: one logistic loss per class. The target of an old class is what the network of the
 //! phase before says of it; iCaRL without its exemplars.
 
 use ivoro::Matrix;

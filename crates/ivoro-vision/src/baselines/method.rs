@@ -37,7 +37,7 @@ pub(super) struct Before<'a> {
     pub(super) head: &'a Head,
 }
 
-/// A loss, with the gradient that goes on into the network.
+/// A loss, with the gradient that is passed backward through the network.
 pub(super) struct Loss {
     /// Its value.
     pub(super) value: f64,
@@ -56,7 +56,7 @@ pub(super) struct Phase {
 
 /// A way to learn class after class by training the network on.
 pub(super) trait Method {
-    /// Outputs a class has: 1, or 4 where its rotations are classes of their own.
+    /// Outputs per class: 1, or 4 where its rotations are classes of their own.
     fn sisters(&self) -> usize {
         1
     }
@@ -101,7 +101,7 @@ pub(super) trait Method {
         None
     }
 
-    /// One row a query, one column a class, smaller is nearer.
+    /// One row per query, one column per class; smaller is nearer.
     fn distances(&self, _reading: Baseline, points: &Matrix, head: &Head) -> Matrix {
         by_outputs(points, head, self.sisters())
     }
@@ -146,7 +146,7 @@ pub(super) fn by_outputs(points: &Matrix, head: &Head, sisters: usize) -> Matrix
     distances
 }
 
-/// A loss on outputs alone: what `add` puts into the outputs' gradient goes back through the head.
+/// A loss on outputs alone: what `add` puts into the outputs' gradient is passed backward through the head.
 pub(super) fn on_outputs(
     points: &Matrix,
     head: &mut Head,

@@ -28,7 +28,7 @@ enum Source {
 }
 
 impl Split {
-    /// Images in memory: `pixels` in the order row, height, width, channel, one label a row, each
+    /// Images in memory: `pixels` in the order row, height, width, channel, one label per row, each
     /// below `classes`. `origin` is named in errors.
     pub fn in_memory(
         origin: &Path,
@@ -48,7 +48,7 @@ impl Split {
         Ok(Self { labels, source: Source::Memory { origin, shape, pixels } })
     }
 
-    /// Images in files below `root`, one label a file.
+    /// Images in files below `root`, one label per file.
     pub(super) fn in_files(root: &Path, paths: Vec<PathBuf>, labels: Vec<u32>) -> Self {
         Self { labels, source: Source::Files { root: root.to_owned(), paths } }
     }

@@ -1,4 +1,4 @@
-//! A checkpoint: all that training needs to go on and end at the same place.
+//! A checkpoint: all that training needs to resume and end at the same place.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -53,7 +53,7 @@ pub struct Epoch {
     pub held_out_accuracy: Option<f64>,
     /// The learning rate of its last step.
     pub rate: f32,
-    /// Training views a second.
+    /// Training views per second.
     pub views_per_second: f64,
     /// Seconds it took, measuring included.
     pub seconds: f64,
@@ -162,7 +162,7 @@ pub(crate) struct Paced {
 }
 
 /// The batches of one epoch in order, each with its learning rate; `index` counts from 0. They are
-/// read, changed and made to `views` on other threads while `work` goes on. `each_step` is asked
+/// read, changed and made to `views` on other threads while `work` runs. `each_step` is asked
 /// before each of them; an epoch that it stops gives `None`.
 pub(crate) fn each_batch<V: Send>(
     data: &TrainingData<'_>,

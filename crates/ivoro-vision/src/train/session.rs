@@ -52,7 +52,7 @@ pub struct Training<'a> {
 }
 
 impl<'a> Training<'a> {
-    /// Begins, or goes on from the checkpoint at `path`. A checkpoint of another training is an
+    /// Begins, or resumes from the checkpoint at `path`. A checkpoint of another training is an
     /// error: it is never written over.
     pub fn begin(dataset: &'a Dataset, mut plan: Plan, path: &Path) -> Result<Self> {
         plan.recipe.check()?;
@@ -222,7 +222,7 @@ impl Plan {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// A network that goes on from a checkpoint.
+    /// A network that resumes from a checkpoint.
     fn trainer(&self, from: &Checkpoint) -> Result<Box<dyn Trainer>> {
         let Self { architecture, recipe, fit, .. } = self;
         let Checkpoint { normalisation, state, .. } = from;

@@ -1,3 +1,5 @@
+//! CIFAR-10 and CIFAR-100, binary and Python versions, in folders and archives.
+
 use std::path::Path;
 
 use ivoro_vision::dataset::{Broken, Fit, How, Shape, Split};

@@ -1,3 +1,5 @@
+//! Folders of image files: layouts, divisions, and files that are no images.
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

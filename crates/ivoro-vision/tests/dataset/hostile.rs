@@ -1,3 +1,5 @@
+//! Damaged and forged files are refused, whatever their layout.
+
 use crate::fixtures::{
     gzip, idx, open, pickled_batch, pickled_names, planar, refusal, tar_gz, write,
 };

@@ -1,3 +1,5 @@
+//! idx files, as MNIST and EMNIST have them.
+
 use std::path::Path;
 
 use ivoro_vision::dataset::Shape;

@@ -1,3 +1,5 @@
+//! NumPy archives of images.
+
 use ivoro_vision::dataset::Shape;
 
 use crate::fixtures::{interleaved, npy, npz, open, refusal, write};

@@ -1,3 +1,5 @@
+//! One image: formats, channels, sizes, and many decoded at once.
+
 use std::path::{Path, PathBuf};
 
 use image::{ImageBuffer, Luma, LumaA, Rgb, Rgba};
