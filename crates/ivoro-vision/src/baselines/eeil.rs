@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::baselines::Baseline;
     use crate::baselines::method::Before;
-    use crate::train::Recipe;
+    use crate::recipe::Recipe;
 
     /// A sum of distillations, each among the outputs of one phase: a number added to all old
     /// outputs of one phase is no difference, whatever the other phases say.

@@ -6,10 +6,11 @@ use ivoro::random::mix;
 use super::head::Head;
 use super::method::{Before, Method, Phase, Step};
 use super::trainer::{IncrementalTrainer, Progress};
-use crate::dataset::Shape;
 use crate::engine::{Backbone, Student};
 use crate::error::{Error, Result};
-use crate::train::{Ready, Recipe, TrainingData, each_batch};
+use crate::recipe::Recipe;
+use crate::shape::Shape;
+use crate::train::{Ready, TrainingData, each_batch};
 use crate::view::turned;
 
 /// The epochs of one phase.

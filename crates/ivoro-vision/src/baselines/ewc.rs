@@ -143,7 +143,7 @@ mod tests {
         let points = Matrix::new(2, 1, vec![1.0, -0.5]).unwrap();
         let mut head = Head::new(1);
         head.grow(4, 3);
-        let recipe = crate::train::Recipe::default();
+        let recipe = crate::recipe::Recipe::default();
         let step =
             Step { labels: &[2, 3], before: None, old: 2, recipe: &recipe, rate: 0.0, index: 0 };
         Ewc::default().loss(&step, &points, &mut head).unwrap();

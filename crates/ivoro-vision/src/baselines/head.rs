@@ -9,7 +9,7 @@ use ivoro::random::unit;
 use crate::engine::{State, cpu};
 use crate::error::Result;
 use crate::network::Weights;
-use crate::train::Recipe;
+use crate::recipe::Recipe;
 
 /// Products up to which one core is done before others would have woken: beside a GPU they sleep.
 const ALONE: usize = 1 << 22;

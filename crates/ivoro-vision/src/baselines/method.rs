@@ -10,7 +10,7 @@ use super::fine_tuning::FineTuning;
 use super::head::Head;
 use super::phase_data::PhaseData;
 use crate::error::Result;
-use crate::train::Recipe;
+use crate::recipe::Recipe;
 
 /// One training step: a batch, as a method sees it.
 pub(super) struct Step<'a> {

@@ -13,7 +13,7 @@ use super::lwf::{keep_old, learn_without_forgetting};
 use super::method::{Loss, Method, Phase, Step, on_outputs};
 use super::phase_data::{Labelled, PhaseData};
 use crate::error::Result;
-use crate::train::Recipe;
+use crate::recipe::Recipe;
 
 /// Side classifiers.
 const SIDES: usize = 3;

@@ -112,7 +112,7 @@ fn mean_and_square(points: &Matrix) -> (Vec<f32>, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::Recipe;
+    use crate::recipe::Recipe;
 
     #[test]
     fn old_classes_are_drawn_around_their_means() {

@@ -8,11 +8,13 @@ use ivoro::random::{mix, permutation};
 use super::exemplars::Memory;
 use super::method::Phase;
 use super::trainer::IncrementalTrainer;
-use crate::dataset::{Broken, Shape, Split};
+use crate::dataset::{Broken, Split};
 use crate::engine::{Backbone, Student};
 use crate::error::Result;
 use crate::network::Weights;
-use crate::train::{Recipe, augment};
+use crate::recipe::Recipe;
+use crate::shape::Shape;
+use crate::train::augment;
 
 /// Images asked about at once.
 const AT_ONCE: usize = 512;

@@ -15,11 +15,12 @@ use super::exemplars::Memory;
 use super::head::{Head, fit};
 use super::method::{Method, Phase, Step};
 use super::phase_data::{PhaseData, points_of};
-use crate::dataset::{Broken, Dataset, Fit, Split};
+use crate::dataset::{Broken, Dataset, Split};
 use crate::engine::{Backbone, Device, State, Student};
 use crate::error::{Error, Result};
 use crate::network::Weights;
-use crate::train::Recipe;
+use crate::recipe::Recipe;
+use crate::shape::Fit;
 
 /// Epochs in which a method's head is brought to its own loss, before the first phase.
 const FIRST_EPOCHS: usize = 10;

@@ -16,7 +16,7 @@ use super::phase_data::PhaseData;
 use super::trainer::mean_length;
 use crate::engine::{State, cpu};
 use crate::error::Result;
-use crate::train::Recipe;
+use crate::recipe::Recipe;
 
 /// Cosines are multiplied by this before the softmax, to begin with.
 const SCALE: f32 = 16.0;

@@ -2,8 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::picture::{Fit, ImageInput, Shape, decode_into};
+use super::picture::{ImageInput, decode_into};
 use crate::error::{Error, Result};
+use crate::shape::{Fit, Shape};
 
 /// What to do about an image that can't be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

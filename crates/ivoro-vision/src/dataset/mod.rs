@@ -22,10 +22,11 @@ use std::path::{Path, PathBuf};
 pub use images::{Broken, Images, decode_all};
 use ivoro::random::permutation;
 pub use listing::collect_images;
-pub use picture::{Fit, How, ImageInput, Shape, decode, decode_bytes};
+pub use picture::{ImageInput, decode, decode_bytes};
 pub use split::Split;
 
 use crate::error::{Error, Result};
+pub use crate::shape::{Fit, How, Shape};
 
 /// Images with labels, divided into a train and a test part.
 #[derive(Clone, Debug)]

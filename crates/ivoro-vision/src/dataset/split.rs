@@ -6,8 +6,9 @@ use rayon::prelude::*;
 
 use super::images::{Broken, Images, decode_all};
 use super::label;
-use super::picture::{Fit, ImageInput, Shape, measure};
+use super::picture::{ImageInput, measure};
 use crate::error::{Error, Result};
+use crate::shape::{Fit, Shape};
 
 /// Images read at once to find out which can be.
 const READ_AT_ONCE: usize = 512;

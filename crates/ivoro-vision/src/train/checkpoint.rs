@@ -7,10 +7,10 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
 use super::epochs::Epoch;
-use super::recipe::Recipe;
 use crate::engine::{Normalisation, State};
 use crate::error::{Error, Result};
 use crate::network::{Architecture, checked_parameters};
+use crate::recipe::Recipe;
 
 /// The version of the file.
 const VERSION: u32 = 1;

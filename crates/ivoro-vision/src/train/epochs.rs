@@ -7,10 +7,11 @@ use ivoro::random::{mix, permutation};
 use serde::{Deserialize, Serialize};
 
 use super::augment::augment;
-use super::recipe::Recipe;
-use crate::dataset::{Broken, Fit, Split};
+use crate::dataset::{Broken, Split};
 use crate::engine::{Batch, Trainer};
 use crate::error::Result;
+use crate::recipe::Recipe;
+use crate::shape::Fit;
 
 /// Batches of each thread that may wait for the engine.
 const AHEAD: usize = 4;

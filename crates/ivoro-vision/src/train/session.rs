@@ -7,11 +7,12 @@ use std::thread::JoinHandle;
 
 use super::checkpoint::Checkpoint;
 use super::epochs::{Epoch, TrainingData, run_epoch};
-use super::recipe::Recipe;
-use crate::dataset::{Broken, Dataset, Fit};
+use crate::dataset::{Broken, Dataset};
 use crate::engine::{Device, Normalisation, State, Trainer};
 use crate::error::{Error, Result};
 use crate::network::{Architecture, Weights};
+use crate::recipe::Recipe;
+use crate::shape::Fit;
 
 /// Images that are looked at to measure mean and deviation of the channels.
 const MEASURED_IMAGES: usize = 10_000;
