@@ -17,6 +17,7 @@ mod picture;
 mod split;
 mod tiny;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 pub use images::{Broken, Images, decode_all};
@@ -117,6 +118,19 @@ impl Dataset {
         self.train.hash(&mut hasher)?;
         self.test.hash(&mut hasher)?;
         Ok(hasher.finalize().to_hex().to_string())
+    }
+}
+
+/// Whether features are to be read from `path`, and not images. The name decides; of a `.npz`, which
+/// may hold either, the headers of its arrays do. Nothing is unpacked, so this is fast whatever the
+/// size of the file.
+pub fn is_features_file(path: &Path) -> bool {
+    let extension = path.extension().map(OsStr::to_ascii_lowercase).unwrap_or_default();
+    match extension.to_str() {
+        _ if path.is_dir() => false,
+        Some("gz" | "tgz") => false,
+        Some("npz") => !npz::holds_images(path),
+        _ => !idx::is_called_so(path),
     }
 }
 
