@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use ivoro_vision::Error;
-use ivoro_vision::baselines::{Baseline, School};
+use ivoro_vision::baselines::{Baseline, IncrementalTrainer};
 use ivoro_vision::dataset::{Broken, Dataset, Fit, How, Split};
 use ivoro_vision::network::{Architecture, Stem, Weights};
 use ivoro_vision::train::Recipe;
@@ -45,10 +45,18 @@ pub(crate) fn step(method: &str, views: usize, steps: usize) -> Result<Value, Er
     let phases = vec![0..OLD, OLD..OLD + NEW];
     let fit = Fit { shape: SHAPE, how: How::Exact };
     let device = "cpu".parse()?;
-    let school =
-        School::new(&dataset, &order, phases, &weights, recipe, fit, Broken::Fail, device)?;
+    let trainer = IncrementalTrainer::new(
+        &dataset,
+        &order,
+        phases,
+        &weights,
+        recipe,
+        fit,
+        Broken::Fail,
+        device,
+    )?;
     let mut begun: Vec<Instant> = Vec::new();
-    school.teach(&[baseline], &mut |_| {
+    trainer.run(&[baseline], &mut |_| {
         begun.push(Instant::now());
         // the first step takes memory and does not count
         begun.len() < steps + 2

@@ -6,9 +6,10 @@ use std::path::Path;
 use ivoro::{Matrix, View};
 use ivoro_io::features::{FeatureWriter, Outline};
 
-use crate::dataset::{Broken, Dataset, Fit, Images, Shape};
+use crate::dataset::{Broken, Dataset, Images};
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
+use crate::shape::{Fit, Shape};
 use crate::view::turned;
 
 /// Which features are taken, and how they are stored.

@@ -6,6 +6,8 @@ pub mod engine;
 pub mod error;
 pub mod extract;
 pub mod network;
+pub mod recipe;
+pub mod shape;
 pub mod train;
 pub mod view;
 

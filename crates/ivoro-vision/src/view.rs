@@ -3,8 +3,8 @@
 use ivoro::View;
 use rayon::prelude::*;
 
-use crate::dataset::Shape;
 use crate::error::{Error, Result};
+use crate::shape::Shape;
 
 /// Bytes that one core has turned before another would have woken.
 const FEW: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Training and extraction from a data set in memory: going on where they were stopped.
+//! Training and extraction from a data set in memory: resuming where they were stopped.
 
 use std::path::Path;
 
@@ -103,7 +103,7 @@ fn a_training_that_was_stopped_ends_where_one_in_one_go_ends() {
     let halved = train(&dataset, plan(4), &path, 9);
     assert_eq!(whole.learned, halved.learned);
     assert_eq!(whole.measured, halved.measured);
-    // The same training goes on after a stop without what the lost epoch had learned.
+    // The same training resumes after a stop without what the lost epoch had learned.
     let mut training = Training::begin(&dataset, plan(4), &folder.path().join("again")).unwrap();
     assert_eq!(training.next_epoch(|step, _| step < 2).unwrap(), None);
     while training.next_epoch(|_, _| true).unwrap().is_some() {}
@@ -136,15 +136,15 @@ fn the_checkpoint_of_another_training_is_not_written_over() {
     let before = std::fs::read(&path).unwrap();
     let mut other = plan(4);
     other.recipe.seed = 1;
-    let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it went on") };
+    let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it resumed") };
     assert!(error.to_string().contains("recipe"), "{error}");
     let mut other = plan(4);
     other.fit.how = How::Resize;
-    let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it went on") };
+    let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it resumed") };
     assert!(error.to_string().contains("how images are fitted"), "{error}");
     let mut other = plan(4);
     other.base = vec![0, 1];
-    let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it went on") };
+    let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it resumed") };
     assert!(error.to_string().contains("network"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
     std::fs::write(&path, &before[..before.len() / 2]).unwrap();

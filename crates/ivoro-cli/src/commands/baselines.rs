@@ -7,8 +7,7 @@ use ivoro_eval::comparison::{self, Provenance};
 use ivoro_eval::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
 use ivoro_eval::record::{Kind, MethodRecord, RunRecord, Summary};
 use ivoro_eval::{ClassOrder, Protocol};
-use ivoro_report::Inputs;
-use ivoro_vision::baselines::{Baseline, School, TaughtPhase};
+use ivoro_vision::baselines::{Baseline, IncrementalTrainer, TrainedPhase};
 use ivoro_vision::train::Recipe;
 use serde_json::json;
 
@@ -106,7 +105,7 @@ impl<'a> Baselines<'a> {
         }
         let Trained { dataset, weights, fit, .. } = &self.trained;
         let pipeline = &self.arguments.pipeline;
-        let school = School::new(
+        let trainer = IncrementalTrainer::new(
             dataset,
             &self.arrival,
             self.protocol.phases().collect(),
@@ -116,7 +115,7 @@ impl<'a> Baselines<'a> {
             pipeline.images.broken(),
             pipeline.device.clone(),
         )?;
-        school.left_out().iter().for_each(|sentence| eprintln!("left out: {sentence}"));
+        trainer.left_out().iter().for_each(|sentence| eprintln!("left out: {sentence}"));
         let mut done = Vec::new();
         for &baseline in &missing {
             if done.contains(&baseline.training()) {
@@ -131,14 +130,14 @@ impl<'a> Baselines<'a> {
             }
             let same = |other: &&Baseline| other.training() == baseline.training();
             let readings: Vec<Baseline> = missing.iter().filter(same).copied().collect();
-            self.train_one(&school, &readings, ledger)?;
+            self.train_one(&trainer, &readings, ledger)?;
         }
         Ok(())
     }
 
     fn train_one(
         &self,
-        school: &School<'_>,
+        trainer: &IncrementalTrainer<'_>,
         readings: &[Baseline],
         ledger: &mut Ledger,
     ) -> Result<(), Failure> {
@@ -146,7 +145,7 @@ impl<'a> Baselines<'a> {
         let later = phases.saturating_sub(1).max(1);
         let bar = progress::bar(later * self.recipe.epochs);
         let name = readings[0].training().to_string();
-        let taught = school.teach(readings, &mut |at| {
+        let outcome = trainer.run(readings, &mut |at| {
             bar.set_message(format!(
                 "{name}, phase {} of {}, epoch {} of {}",
                 at.phase,
@@ -160,15 +159,15 @@ impl<'a> Baselines<'a> {
             !progress::interrupted()
         });
         bar.finish_and_clear();
-        let taught = taught?.ok_or(Failure::Interrupted)?;
+        let phases = outcome?.ok_or(Failure::Interrupted)?;
         // pictures first: what is in the record is not trained again, so they could not be made later
         if let Some(folder) =
             self.arguments.out.as_ref().filter(|_| self.arguments.baselines.pictures)
         {
-            self.pictures(folder, readings, &taught)?;
+            self.pictures(folder, readings, &phases)?;
         }
         for (at, &reading) in readings.iter().enumerate() {
-            ledger.push(self.record(reading, &taught, at))?;
+            ledger.push(self.record(reading, &phases, at))?;
         }
         Ok(())
     }
@@ -183,8 +182,14 @@ impl<'a> Baselines<'a> {
         })
     }
 
-    fn record(&self, reading: Baseline, taught: &[TaughtPhase], at: usize) -> MethodRecord {
-        let phases: Vec<_> = taught.iter().map(|phase| phase.outcomes[at].clone()).collect();
+    fn record(
+        &self,
+        reading: Baseline,
+        trained_phases: &[TrainedPhase],
+        at: usize,
+    ) -> MethodRecord {
+        let phases: Vec<_> =
+            trained_phases.iter().map(|phase| phase.outcomes[at].clone()).collect();
         MethodRecord {
             name: reading.to_string(),
             kind: Kind::Baseline,
@@ -201,15 +206,15 @@ impl<'a> Baselines<'a> {
         &self,
         folder: &Path,
         readings: &[Baseline],
-        taught: &[TaughtPhase],
+        trained_phases: &[TrainedPhase],
     ) -> Result<(), Failure> {
         let dataset = self.trained.dataset;
         let data_set = self.arguments.data_set.clone().unwrap_or_else(|| dataset.name.clone());
-        if taught.iter().any(|phase| phase.points.cols() != 2) {
-            return self.embeddings(folder, readings, taught, &data_set);
+        if trained_phases.iter().any(|phase| phase.points.cols() != 2) {
+            return self.embeddings(folder, readings, trained_phases, &data_set);
         }
         for (at, reading) in readings.iter().enumerate() {
-            if taught.iter().any(|phase| phase.sites.is_none()) {
+            if trained_phases.iter().any(|phase| phase.sites.is_none()) {
                 eprintln!("note: no picture of {reading}: its regions are not those of a diagram");
                 continue;
             }
@@ -218,7 +223,7 @@ impl<'a> Baselines<'a> {
                 data_set: data_set.clone(),
                 method: reading.to_string(),
                 classes: self.classes.clone(),
-                phases: taught.iter().map(|phase| scene_phase(phase, at)).collect(),
+                phases: trained_phases.iter().map(|phase| scene_phase(phase, at)).collect(),
             };
             let name = format!("{}.scene.json", stem(*reading));
             output::write_whole(&folder.join(name), &(serde_json::to_string(&scene)? + "\n"))?;
@@ -231,10 +236,10 @@ impl<'a> Baselines<'a> {
         &self,
         folder: &Path,
         readings: &[Baseline],
-        taught: &[TaughtPhase],
+        trained_phases: &[TrainedPhase],
         data_set: &str,
     ) -> Result<(), Failure> {
-        for (index, phase) in taught.iter().enumerate() {
+        for (index, phase) in trained_phases.iter().enumerate() {
             let labels = &phase.labels;
             let rows: Vec<usize> = evenly(labels.len(), SAMPLES).collect();
             let Some(perplexity) = perplexity(rows.len()) else { return Ok(()) };
@@ -269,7 +274,7 @@ fn stem(reading: Baseline) -> String {
 }
 
 /// One phase in the plane: centres and samples of the classes known.
-fn scene_phase(phase: &TaughtPhase, reading: usize) -> ScenePhase {
+fn scene_phase(phase: &TrainedPhase, reading: usize) -> ScenePhase {
     let (outcome, labels) = (&phase.outcomes[reading], &phase.labels);
     let sites = phase.sites.iter().flatten().enumerate().map(|(class, (centre, weight))| Site {
         at: [centre[0], centre[1]],

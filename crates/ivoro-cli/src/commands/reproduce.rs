@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anstream::eprintln;
 use indicatif::HumanDuration;
 use ivoro_report::{Plan, PlannedCell};
-use ivoro_vision::dataset::{Dataset, OpenOptions};
+use ivoro_vision::dataset::is_features_file;
 
 use super::mark::{self, Mark, named_files, read_by, stamp_of};
 use super::{demo, hold, run};
@@ -358,14 +358,9 @@ fn is_called(grid: &str, name: &str) -> bool {
     grid == name || (!Path::new(name).exists() && grid == name.to_lowercase().replace('-', ""))
 }
 
-/// Whether a path leads to images: by its name, and an archive of arrays by what is in it.
+/// Whether a path leads to images, or would if there were anything.
 fn holds_images(path: &Path) -> bool {
-    let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase).unwrap_or_default();
-    match extension.to_str() {
-        Some("gz" | "tgz") => true,
-        Some("npz") if path.is_file() => Dataset::open(path, &OpenOptions::default()).is_ok(),
-        _ => !path.is_file(),
-    }
+    !path.exists() || !is_features_file(path)
 }
 
 /// A network that is named must be there, and must be used.

@@ -7,7 +7,7 @@ use anstream::eprintln;
 use ivoro::Split;
 use ivoro_eval::{ClassOrder, Protocol, Stream};
 use ivoro_io::features::{self, ReadOptions, SplitOrigin};
-use ivoro_vision::dataset::{Dataset, Fit};
+use ivoro_vision::dataset::{Dataset, Fit, is_features_file};
 use ivoro_vision::extract::Extraction;
 use ivoro_vision::network::{Precision, Weights, fingerprint};
 use ivoro_vision::train::Plan;
@@ -229,15 +229,10 @@ fn base(classes: usize, protocol: &Protocol, order: &ClassOrder) -> Result<Vec<u
 
 /// The data set of images at a path, unless a features file is there.
 fn images(arguments: &RunArguments, path: &Path) -> Result<Option<Dataset>, Failure> {
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
-    let open = || arguments.pipeline.images.open(path);
-    match extension.to_ascii_lowercase().as_str() {
-        // MedMNIST's files hold images, NumPy's usual ones features.
-        "npz" => Ok(open().ok()),
-        "gz" | "tgz" => open().map(Some),
-        _ if path.is_dir() => open().map(Some),
-        _ => Ok(None),
+    if is_features_file(path) {
+        return Ok(None);
     }
+    arguments.pipeline.images.open(path).map(Some)
 }
 
 fn options(arguments: &RunArguments) -> ReadOptions {

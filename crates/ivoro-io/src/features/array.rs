@@ -51,6 +51,15 @@ impl Element {
     }
 }
 
+/// What the header of an array says of its numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayHeader {
+    /// Its axes.
+    pub shape: Vec<usize>,
+    /// Whether they are unsigned bytes, as pixels are.
+    pub holds_bytes: bool,
+}
+
 /// Byte order and axis order of an array's elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Order {

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use array::{IntegerArray, Integers};
+pub use array::{ArrayHeader, IntegerArray, Integers};
 pub use npz::most_unpacked;
 pub use split::SplitOrigin;
 pub use stream::{FeatureWriter, Outline};
@@ -131,6 +131,12 @@ pub fn read_integers_bytes(
     wanted: &[&str],
 ) -> Result<BTreeMap<String, IntegerArray>> {
     npz::read_integers(Path::new(name), bytes, wanted)
+}
+
+/// What the headers of arrays in the `NumPy` archive (`.npz`) at `path` say, by name: those of
+/// `wanted` that it has. No array is unpacked, so this is fast whatever the size of the file.
+pub fn read_array_headers(path: &Path, wanted: &[&str]) -> Result<BTreeMap<String, ArrayHeader>> {
+    npz::read_headers(path, &crate::map::map(path)?, wanted)
 }
 
 fn read_as(

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use super::array::{Array, Element, Order};
+use super::array::{Array, ArrayHeader, Element, Order};
 use super::assemble::Parts;
 use super::keys::{LAST, Part};
 use super::{FeatureFile, ReadOptions, malformed};
@@ -13,6 +13,8 @@ use ivoro::Result;
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Real headers are about a hundred bytes; only structured types need more.
 const LONGEST_HEADER: usize = 1 << 16;
+/// Within so many bytes every header that is read has ended.
+pub(super) const MOST_START: usize = LONGEST_HEADER + 12;
 /// `NumPy` itself stops here.
 const MOST_AXES: usize = 64;
 
@@ -74,6 +76,15 @@ pub(super) fn parse<'a>(path: &'a Path, name: &str, bytes: Cow<'a, [u8]>) -> Res
     };
     let order = Order { big_endian: header.big_endian, fortran: header.fortran };
     Array::new(path, name, header.shape, header.element, order, data)
+}
+
+/// What the header of the array says; `bytes` are its first ones, [`MOST_START`] or all there are.
+pub(super) fn array_header(path: &Path, name: &str, bytes: &[u8]) -> Result<ArrayHeader> {
+    let refuse = |what: String| malformed(path, format!("{name}: {what}"));
+    let (text, _) = header(bytes).map_err(refuse)?;
+    let Header { element, shape, .. } = Header::parse(text).map_err(refuse)?;
+    let holds_bytes = element == Element::Integer { bytes: 1, signed: false };
+    Ok(ArrayHeader { shape, holds_bytes })
 }
 
 /// The header's text and where the data begin.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use zip::ZipArchive;
 
-use super::array::IntegerArray;
+use super::array::{ArrayHeader, IntegerArray};
 use super::assemble::Parts;
 use super::keys::{Role, asked_for, missing, usual};
 use super::{FeatureFile, ReadOptions, malformed, npy};
@@ -72,6 +72,26 @@ pub(super) fn read_integers(
         Ok(())
     })?;
     Ok(arrays)
+}
+
+/// The headers of the arrays that are wanted, by name. Nothing behind a header is unpacked.
+pub(super) fn read_headers(
+    path: &Path,
+    bytes: &[u8],
+    wanted: &[&str],
+) -> Result<BTreeMap<String, ArrayHeader>> {
+    let refuse = |error| malformed(path, format!("not a readable zip archive: {error}"));
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(refuse)?;
+    let mut headers = BTreeMap::new();
+    for key in wanted {
+        let name = format!("{key}.npy");
+        let Ok(member) = archive.by_name(&name) else { continue };
+        let mut start = Vec::new();
+        let read = member.take(npy::MOST_START as u64).read_to_end(&mut start);
+        read.map_err(|error| malformed(path, format!("{name}: can't be unpacked: {error}")))?;
+        headers.insert((*key).to_owned(), npy::array_header(path, key, &start)?);
+    }
+    Ok(headers)
 }
 
 /// Gives `visit` the name of each array and a function that unpacks it.

@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use ivoro::Matrix;
 
-use super::classroom::Classroom;
 use super::exemplars::{Memory, between};
 use super::head::Head;
 use super::losses::{cross_entropy, distil};
 use super::lwf::TEMPERATURE;
-use super::method::{Lesson, Loss, Method, Phase, on_outputs};
+use super::method::{Loss, Method, Phase, Step, on_outputs};
+use super::phase_data::PhaseData;
 use crate::error::Result;
 
 /// Share of a phase's epochs that are trained on kept images alone, afterwards.
@@ -40,13 +40,13 @@ impl Method for Eeil {
         true
     }
 
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
         let all = 0..head.len();
         Ok(on_outputs(points, head, |outputs, gradient| {
-            let mut value = cross_entropy(outputs, lesson.labels, &all, 1.0, 1.0, gradient);
-            if let Some(before) = lesson.before {
+            let mut value = cross_entropy(outputs, step.labels, &all, 1.0, 1.0, gradient);
+            if let Some(before) = step.before {
                 let wanted = before.head.outputs(&before.points);
-                for phase in self.phases(lesson.old) {
+                for phase in self.phases(step.old) {
                     value += distil(outputs, &wanted, &phase, TEMPERATURE, 1.0, gradient);
                 }
             }
@@ -54,12 +54,12 @@ impl Method for Eeil {
         }))
     }
 
-    fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+    fn finish(&mut self, phase: &Phase, data: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
         // of a phase that has been balanced images are chosen once more, as the network sees them now
         self.memory.truncate(phase.classes.start);
         self.ends.truncate(phase.index);
         self.ends.push(phase.classes.end);
-        room.keep(&mut self.memory)
+        data.keep(&mut self.memory)
     }
 
     fn balanced(&self) -> Option<f64> {
@@ -69,12 +69,12 @@ impl Method for Eeil {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{dataset, network, school_of};
-    use super::super::watched::Watched;
+    use super::super::test_recorder::TestRecorder;
+    use super::super::tests::{dataset, network, trainer_of};
     use super::*;
     use crate::baselines::Baseline;
     use crate::baselines::method::Before;
-    use crate::train::Recipe;
+    use crate::recipe::Recipe;
 
     /// A sum of distillations, each among the outputs of one phase: a number added to all old
     /// outputs of one phase is no difference, whatever the other phases say.
@@ -94,16 +94,16 @@ mod tests {
         }
         let before = Before { points: points.clone(), head: &old };
         let recipe = Recipe::default();
-        let lesson = Lesson {
+        let step = Step {
             labels: &[9],
             before: Some(&before),
             old: 5,
             recipe: &recipe,
             rate: 0.0,
-            step: 0,
+            index: 0,
         };
         // the label is none of the outputs, so that distillation alone speaks
-        let pushed = eeil.teach(&lesson, &points, &mut shifted).unwrap();
+        let pushed = eeil.loss(&step, &points, &mut shifted).unwrap();
         assert!(pushed.points.as_slice()[0].abs() < 1e-5, "{:?}", pushed.points);
         assert!(shifted.gradient_mut().iter().all(|value| value.abs() < 1e-5));
     }
@@ -112,15 +112,15 @@ mod tests {
     fn images_of_a_phase_are_chosen_once_more_and_kept_once() {
         let data = dataset();
         let weights = network(&data);
-        let school = school_of(&data, &weights, vec![0..4, 4..5, 5..6]);
+        let trainer = trainer_of(&data, &weights, vec![0..4, 4..5, 5..6]);
         let mut eeil = Eeil::default();
-        school.teach_by(&mut eeil, &[Baseline::Eeil], &mut |_| true).unwrap();
+        trainer.run_method(&mut eeil, &[Baseline::Eeil], &mut |_| true).unwrap();
         assert_eq!(eeil.ends, [4, 5, 6]);
         let kept: Vec<&[usize]> = eeil.memory.by_class().collect();
         assert_eq!(kept.len(), 6);
         for (class, rows) in kept.into_iter().enumerate() {
             assert_eq!(rows.len(), 20);
-            assert!(rows.iter().all(|&row| school.place(row) == Some(class)));
+            assert!(rows.iter().all(|&row| trainer.place(row) == Some(class)));
         }
     }
 
@@ -128,10 +128,10 @@ mod tests {
     fn new_outputs_are_distilled_too_while_kept_images_alone_are_trained_on() {
         let data = dataset();
         let weights = network(&data);
-        let school = school_of(&data, &weights, vec![0..4, 4..6]);
-        let mut watched = Watched::new(Baseline::Eeil);
-        school.teach_by(&mut watched, &[Baseline::Eeil], &mut |_| true).unwrap();
-        let mut stages = watched.distilled.clone();
+        let trainer = trainer_of(&data, &weights, vec![0..4, 4..6]);
+        let mut recorder = TestRecorder::new(Baseline::Eeil);
+        trainer.run_method(&mut recorder, &[Baseline::Eeil], &mut |_| true).unwrap();
+        let mut stages = recorder.distilled.clone();
         stages.dedup();
         assert_eq!(stages, [(4, 6), (6, 6)]);
     }

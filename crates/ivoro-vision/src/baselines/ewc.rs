@@ -3,11 +3,11 @@
 
 use ivoro::Matrix;
 
-use super::classroom::Classroom;
 use super::fine_tuning::FineTuning;
 use super::head::Head;
 use super::lwf::learn_without_forgetting;
-use super::method::{Lesson, Loss, Method, Phase};
+use super::method::{Loss, Method, Phase, Step};
+use super::phase_data::PhaseData;
 use crate::engine::Anchor;
 use crate::error::Result;
 
@@ -33,9 +33,9 @@ impl Default for Ewc {
 }
 
 impl Method for Ewc {
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
         // Old outputs that lose against every new image would be forgotten whatever holds the weights.
-        let loss = learn_without_forgetting(lesson, points, head, (1.0, 0.0));
+        let loss = learn_without_forgetting(step, points, head, (1.0, 0.0));
         let Anchor { at, importance } = &self.head;
         let values = head.values()[..at.len()].to_vec();
         let held = values.iter().zip(at).zip(importance);
@@ -45,23 +45,23 @@ impl Method for Ewc {
         Ok(loss)
     }
 
-    fn begin(&mut self, _: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+    fn begin(&mut self, _: &Phase, data: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
         let Some(anchor) = &self.network else { return Ok(()) };
         let importance = anchor.importance.iter().map(|value| self.strength * value).collect();
-        room.student.hold(&Anchor { at: anchor.at.clone(), importance })
+        data.student.hold(&Anchor { at: anchor.at.clone(), importance })
     }
 
     fn finish(
         &mut self,
         phase: &Phase,
-        room: &mut Classroom<'_, '_>,
+        data: &mut PhaseData<'_, '_>,
         head: &mut Head,
     ) -> Result<()> {
-        let (network, own) = importance(room, head)?;
+        let (network, own) = importance(data, head)?;
         if network.is_empty() {
             // no image of the phase could be read: what mattered still does
             if let Some(anchor) = &mut self.network {
-                anchor.at.clone_from(&room.weights.learned);
+                anchor.at.clone_from(&data.weights.learned);
             }
             self.head.at = head.values().to_vec();
             return Ok(());
@@ -70,7 +70,7 @@ impl Method for Ewc {
         let share = share_of(phase);
         let old = self.network.take().map(|anchor| anchor.importance).unwrap_or_default();
         let importance = mix(&old, network, share);
-        self.network = Some(Anchor { at: room.weights.learned.clone(), importance });
+        self.network = Some(Anchor { at: data.weights.learned.clone(), importance });
         let importance = mix(&self.head.importance, own, share);
         self.head = Anchor { at: head.values().to_vec(), importance };
         Ok(())
@@ -86,14 +86,14 @@ impl Method for Ewc {
 /// loss over all classes known. It stands for the diagonal of Fisher's matrix, which has the squares
 /// of single images' gradients and is larger by up to the size of a batch: public comparisons take
 /// such batches too, and their strength is meant for them.
-fn importance(room: &mut Classroom<'_, '_>, head: &Head) -> Result<(Vec<f32>, Vec<f32>)> {
+fn importance(data: &mut PhaseData<'_, '_>, head: &Head) -> Result<(Vec<f32>, Vec<f32>)> {
     let (mut network, mut own) = (Vec::new(), Vec::new());
     let mut head = head.clone();
-    let recipe = room.recipe;
-    room.each_batch((BATCH, BATCHES), |student, pixels, labels| {
+    let recipe = data.recipe;
+    data.each_batch((BATCH, BATCHES), |student, pixels, labels| {
         let points = student.look(pixels)?;
-        let lesson = Lesson { labels, before: None, old: 0, recipe, rate: 0.0, step: 0 };
-        let loss = FineTuning.teach(&lesson, &points, &mut head)?;
+        let step = Step { labels, before: None, old: 0, recipe, rate: 0.0, index: 0 };
+        let loss = FineTuning.loss(&step, &points, &mut head)?;
         student.backward(&loss.points)?;
         add_squares(&mut network, &student.gradient()?);
         add_squares(&mut own, head.gradient_mut());
@@ -127,7 +127,7 @@ fn mix(old: &[f32], new: Vec<f32>, share: f32) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{dataset, network, school_of};
+    use super::super::tests::{dataset, network, trainer_of};
     use super::*;
     use crate::baselines::Baseline;
 
@@ -143,10 +143,10 @@ mod tests {
         let points = Matrix::new(2, 1, vec![1.0, -0.5]).unwrap();
         let mut head = Head::new(1);
         head.grow(4, 3);
-        let recipe = crate::train::Recipe::default();
-        let lesson =
-            Lesson { labels: &[2, 3], before: None, old: 2, recipe: &recipe, rate: 0.0, step: 0 };
-        Ewc::default().teach(&lesson, &points, &mut head).unwrap();
+        let recipe = crate::recipe::Recipe::default();
+        let step =
+            Step { labels: &[2, 3], before: None, old: 2, recipe: &recipe, rate: 0.0, index: 0 };
+        Ewc::default().loss(&step, &points, &mut head).unwrap();
         let (old, new) = head.gradient_mut().split_at(4);
         assert!(old.iter().all(|&value| value == 0.0) && new.iter().any(|&value| value != 0.0));
     }
@@ -155,19 +155,19 @@ mod tests {
     fn what_matters_is_measured_and_held() {
         let data = dataset();
         let weights = network(&data);
-        let taught = |strength: f32, phases: usize| {
+        let trained = |strength: f32, phases: usize| {
             let mut ewc = Ewc { strength, ..Ewc::default() };
-            let school = school_of(&data, &weights, [0..4, 4..6][..phases].to_vec());
-            school.teach_by(&mut ewc, &[Baseline::Ewc], &mut |_| true).unwrap();
+            let trainer = trainer_of(&data, &weights, [0..4, 4..6][..phases].to_vec());
+            trainer.run_method(&mut ewc, &[Baseline::Ewc], &mut |_| true).unwrap();
             ewc.network.unwrap()
         };
-        let base = taught(0.0, 1);
+        let base = trained(0.0, 1);
         assert_eq!(base.at, weights.learned);
         let most = base.importance.iter().copied().fold(0.0, f32::max);
         assert!(most > 0.0 && base.importance.iter().any(|value| *value < 1e-3 * most));
         // what the penalty is made of: the squared way of each weight, times its importance
         let cost = |strength: f32| -> f32 {
-            let after = taught(strength, 2).at;
+            let after = trained(strength, 2).at;
             let ways = after.iter().zip(&base.at).map(|(now, then)| (now - then).powi(2));
             ways.zip(&base.importance).map(|(way, importance)| way * importance).sum()
         };

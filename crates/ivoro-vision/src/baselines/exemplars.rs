@@ -1,4 +1,4 @@
-//! Kept images, for the methods that keep some. A [`Classroom`](super::classroom::Classroom) shows
+//! Kept images, for the methods that keep some. A [`PhaseData`](super::phase_data::PhaseData) shows
 //! images of its own phase and those of a [`Memory`]: a method without one can't get at an image of
 //! an earlier phase.
 
@@ -8,7 +8,7 @@ use ivoro::Matrix;
 
 use super::losses::{mean, normalised};
 
-/// Images kept of every class.
+/// Images kept per class.
 pub(super) const EACH: usize = 20;
 
 /// Rows of the training part that are kept, class by class in order of arrival.

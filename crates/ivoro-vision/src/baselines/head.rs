@@ -9,14 +9,14 @@ use ivoro::random::unit;
 use crate::engine::{State, cpu};
 use crate::error::Result;
 use crate::network::Weights;
-use crate::train::Recipe;
+use crate::recipe::Recipe;
 
 /// Products up to which one core is done before others would have woken: beside a GPU they sleep.
 const ALONE: usize = 1 << 22;
 /// Cores that are woken at most: few are worth their waking.
 const WOKEN: usize = 4;
 
-/// A row an output: its weights, then its bias.
+/// One row per output: its weights, then its bias.
 #[derive(Clone, Debug)]
 pub(super) struct Head {
     dims: usize,
@@ -108,7 +108,7 @@ impl Head {
         &mut self.gradient
     }
 
-    /// What it says of points, a row each.
+    /// Its outputs for points, one row per point.
     pub(super) fn outputs(&self, points: &Matrix) -> Matrix {
         let biases: Vec<f32> = self.rows().map(|(_, bias)| self.scale * bias).collect();
         let mut outputs = Matrix::zeros(points.rows(), self.len());
@@ -145,7 +145,7 @@ impl Head {
         if few { Par::Seq } else { Par::rayon(WOKEN.min(rayon::current_num_threads())) }
     }
 
-    /// The weights without the biases, a row an output.
+    /// The weights without the biases, one row per output.
     fn matrix(&self) -> MatRef<'_, f32> {
         let all = MatRef::from_row_major_slice(&self.state.learned, self.len(), self.dims + 1);
         all.subcols(0, self.dims)
@@ -170,20 +170,20 @@ fn view(matrix: &Matrix) -> MatRef<'_, f32> {
     MatRef::from_row_major_slice(matrix.as_slice(), matrix.rows(), matrix.cols())
 }
 
-/// Trains a head on points that stay as they are: `teach` gives the gradient of a batch of rows.
+/// Trains a head on points that stay as they are: `add_gradient` adds that of a batch of rows.
 pub(super) fn fit(
     head: &mut Head,
     points: &Matrix,
     recipe: &Recipe,
     epochs: usize,
-    mut teach: impl FnMut(&mut Head, &Matrix, &[usize]) -> Result<()>,
+    mut add_gradient: impl FnMut(&mut Head, &Matrix, &[usize]) -> Result<()>,
 ) -> Result<()> {
     let batch = recipe.batch.min(points.rows()).max(1);
     head.begin();
     for epoch in 0..epochs {
         let order = ivoro::random::permutation(recipe.seed ^ epoch as u64, points.rows());
         for rows in order.chunks_exact(batch) {
-            teach(head, &points.select(rows), rows)?;
+            add_gradient(head, &points.select(rows), rows)?;
             head.change(recipe, recipe.rate);
         }
     }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temperature_divides_outputs_and_their_way_back() {
+    fn a_temperature_divides_outputs_and_their_gradient() {
         let mut head = Head::new(2);
         head.grow(2, 5);
         let mut colder = Head { scale: 10.0, ..head.clone() };

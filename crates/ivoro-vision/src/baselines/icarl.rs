@@ -1,15 +1,15 @@
-//! iCaRL: one logistic loss for each class, old ones distilled, with kept images trained on again.
+//! iCaRL: one logistic loss per class, old ones distilled, with kept images trained on again.
 //! It answers by its outputs (CNN) or by the nearest mean of the kept images (NME).
 
 use ivoro::Matrix;
 
 use super::Baseline;
-use super::classroom::Classroom;
 use super::exemplars::Memory;
 use super::head::Head;
 use super::losses::{direction, normalised};
 use super::lwf_mc::one_against_all;
-use super::method::{Lesson, Loss, Method, Phase, by_outputs};
+use super::method::{Loss, Method, Phase, Step, by_outputs};
+use super::phase_data::PhaseData;
 use crate::error::Result;
 
 #[derive(Default)]
@@ -28,13 +28,13 @@ impl Method for Icarl {
         true
     }
 
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
-        Ok(one_against_all(lesson, points, head))
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+        Ok(one_against_all(step, points, head))
     }
 
-    fn finish(&mut self, _: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
-        room.keep(&mut self.memory)?;
-        let points = room.points_kept(&self.memory)?;
+    fn finish(&mut self, _: &Phase, data: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
+        data.keep(&mut self.memory)?;
+        let points = data.points_kept(&self.memory)?;
         self.means = points.iter().map(direction).collect::<Result<_>>()?;
         Ok(())
     }

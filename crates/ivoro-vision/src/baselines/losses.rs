@@ -93,7 +93,7 @@ pub(super) fn sigmoid(value: f64) -> f64 {
 }
 
 /// Length of the difference of all points together times `weight`; the gradient is added.
-pub(super) fn distance(
+pub(super) fn distance_loss(
     points: &Matrix,
     wanted: &Matrix,
     weight: f64,
@@ -184,7 +184,7 @@ pub(super) mod tests {
         check(&start, |z, g| cross_entropy(z, &labels, &(2..5), 1.0, 1.0, g));
         check(&start, |z, g| distil(z, &other, &(0..3), 2.0, 3.0, g));
         check(&start, |z, g| logistic(z, |row, at| f32::from(u8::from(labels[row] == at)), g));
-        check(&start, |z, g| distance(z, &other, 10.0, g));
+        check(&start, |z, g| distance_loss(z, &other, 10.0, g));
         check(&start, |z, g| {
             let (unit, lengths) = normalised(z);
             let back = through_normalised(&unit, &lengths, &other);

@@ -5,7 +5,7 @@ use ivoro::Matrix;
 
 use super::head::Head;
 use super::losses::{cross_entropy, distil};
-use super::method::{Before, Lesson, Loss, Method, on_outputs};
+use super::method::{Before, Loss, Method, Step, on_outputs};
 use crate::error::Result;
 
 /// Softens both sides of the distillation.
@@ -20,23 +20,23 @@ impl Method for Lwf {
         true
     }
 
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
-        Ok(learn_without_forgetting(lesson, points, head, (1.0, WEIGHT)))
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+        Ok(learn_without_forgetting(step, points, head, (1.0, WEIGHT)))
     }
 }
 
 /// The loss of a head that learns new classes and is distilled from the one before, with the weights
 /// of both.
 pub(super) fn learn_without_forgetting(
-    lesson: &Lesson<'_>,
+    step: &Step<'_>,
     points: &Matrix,
     head: &mut Head,
     (learn, keep): (f64, f64),
 ) -> Loss {
-    let new = lesson.old..head.len();
+    let new = step.old..head.len();
     on_outputs(points, head, |outputs, gradient| {
-        let mut value = cross_entropy(outputs, lesson.labels, &new, 1.0, learn, gradient);
-        if let Some(before) = lesson.before {
+        let mut value = cross_entropy(outputs, step.labels, &new, 1.0, learn, gradient);
+        if let Some(before) = step.before {
             value += keep_old(outputs, before, before.head, keep, gradient);
         }
         value

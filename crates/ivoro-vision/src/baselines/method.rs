@@ -5,15 +5,15 @@ use std::ops::Range;
 use ivoro::Matrix;
 
 use super::Baseline;
-use super::classroom::Classroom;
 use super::exemplars::Memory;
 use super::fine_tuning::FineTuning;
 use super::head::Head;
+use super::phase_data::PhaseData;
 use crate::error::Result;
-use crate::train::Recipe;
+use crate::recipe::Recipe;
 
-/// One batch, as a method sees it.
-pub(super) struct Lesson<'a> {
+/// One training step: a batch, as a method sees it.
+pub(super) struct Step<'a> {
     /// The output that each view should have: its class, or class · 4 + rotation.
     pub(super) labels: &'a [usize],
     /// Points that a frozen network makes of the same views, that of the phase before or, while kept
@@ -26,7 +26,7 @@ pub(super) struct Lesson<'a> {
     /// The learning rate of the step.
     pub(super) rate: f32,
     /// Which step of the phase it is, for random numbers.
-    pub(super) step: u64,
+    pub(super) index: u64,
 }
 
 /// A network as it was before.
@@ -37,7 +37,7 @@ pub(super) struct Before<'a> {
     pub(super) head: &'a Head,
 }
 
-/// A loss, with the gradient that goes on into the network.
+/// A loss, with the gradient that is passed backward through the network.
 pub(super) struct Loss {
     /// Its value.
     pub(super) value: f64,
@@ -56,7 +56,7 @@ pub(super) struct Phase {
 
 /// A way to learn class after class by training the network on.
 pub(super) trait Method {
-    /// Outputs a class has: 1, or 4 where its rotations are classes of their own.
+    /// Outputs per class: 1, or 4 where its rotations are classes of their own.
     fn sisters(&self) -> usize {
         1
     }
@@ -73,24 +73,24 @@ pub(super) trait Method {
     }
 
     /// The loss of a batch whose points the network gives. The head's gradient is added to.
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss>;
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss>;
 
     /// Before a phase after the base phase: the head has its new outputs already, the network is
     /// as it was.
     fn begin(
         &mut self,
         _phase: &Phase,
-        _room: &mut Classroom<'_, '_>,
+        _data: &mut PhaseData<'_, '_>,
         _head: &mut Head,
     ) -> Result<()> {
         Ok(())
     }
 
-    /// After a phase's epochs. `room` has its images and the network as it is now.
+    /// After a phase's epochs. `data` has its images and the network as it is now.
     fn finish(
         &mut self,
         _phase: &Phase,
-        _room: &mut Classroom<'_, '_>,
+        _data: &mut PhaseData<'_, '_>,
         _head: &mut Head,
     ) -> Result<()> {
         Ok(())
@@ -101,7 +101,7 @@ pub(super) trait Method {
         None
     }
 
-    /// One row a query, one column a class, smaller is nearer.
+    /// One row per query, one column per class; smaller is nearer.
     fn distances(&self, _reading: Baseline, points: &Matrix, head: &Head) -> Matrix {
         by_outputs(points, head, self.sisters())
     }
@@ -146,7 +146,7 @@ pub(super) fn by_outputs(points: &Matrix, head: &Head, sisters: usize) -> Matrix
     distances
 }
 
-/// A loss on outputs alone: what `add` puts into the outputs' gradient goes back through the head.
+/// A loss on outputs alone: what `add` puts into the outputs' gradient is passed backward through the head.
 pub(super) fn on_outputs(
     points: &Matrix,
     head: &mut Head,

@@ -1,14 +1,13 @@
-//! Methods to compare with that train the network on in every phase, on the same data, protocol and
+//! Methods to compare with that train the network in every phase, on the same data, protocol and
 //! network as everything else.
 //!
 //! All begin with one network, trained on the base classes, and share one loop
-//! ([`School::teach`]). The network gives points and takes their gradient; head and losses are
-//! computed here, so that every engine trains every method. Methods that keep images of earlier
+//! ([`IncrementalTrainer::run`]). The network gives points and takes their gradient; head and losses
+//! are computed here, so that every engine trains every method. Methods that keep images of earlier
 //! phases say so ([`Baseline::exemplars`]).
 
-mod classroom;
-mod course;
 mod eeil;
+mod epoch_loop;
 mod ewc;
 mod exemplars;
 mod fine_tuning;
@@ -20,18 +19,19 @@ mod lwf_mc;
 mod method;
 mod muc;
 mod pass;
-mod school;
+mod phase_data;
+mod trainer;
 mod ucir;
 
 #[cfg(test)]
-mod tests;
+mod test_recorder;
 #[cfg(test)]
-mod watched;
+mod tests;
 
 use std::fmt;
 use std::str::FromStr;
 
-pub use school::{Progress, School, TaughtPhase};
+pub use trainer::{IncrementalTrainer, Progress, TrainedPhase};
 
 use crate::error::{Error, Result};
 
@@ -46,7 +46,7 @@ pub enum Baseline {
     Ewc,
     /// Learning without forgetting.
     Lwf,
-    /// The same with one logistic loss for each class.
+    /// The same with one logistic loss per class.
     LwfMc,
     /// More classifiers, less forgetting.
     Muc,
@@ -78,7 +78,7 @@ impl Baseline {
         Self::JointTraining,
     ];
 
-    /// Images kept of every class; none for most.
+    /// Images kept per class; none for most.
     pub fn exemplars(self) -> Option<usize> {
         let keeps = matches!(self, Self::IcarlCnn | Self::IcarlNme | Self::Eeil | Self::Ucir);
         keeps.then_some(exemplars::EACH)

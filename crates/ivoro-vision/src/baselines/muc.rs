@@ -7,13 +7,13 @@ use ivoro::random::mix;
 use ivoro::softmax::Softened;
 use ivoro::vectors::add;
 
-use super::classroom::{Classroom, Labelled};
 use super::head::{Head, fit};
 use super::losses::cross_entropy;
 use super::lwf::{keep_old, learn_without_forgetting};
-use super::method::{Lesson, Loss, Method, Phase, on_outputs};
+use super::method::{Loss, Method, Phase, Step, on_outputs};
+use super::phase_data::{Labelled, PhaseData};
 use crate::error::Result;
-use crate::train::Recipe;
+use crate::recipe::Recipe;
 
 /// Side classifiers.
 const SIDES: usize = 3;
@@ -22,7 +22,7 @@ const EPOCHS: usize = 10;
 
 #[derive(Default)]
 pub(super) struct Muc {
-    /// Phases before the one that is taught.
+    /// Phases before the one that is trained.
     earlier: usize,
     /// Classifiers among the classes of the newest phase that is finished.
     sides: Vec<Head>,
@@ -35,22 +35,22 @@ impl Method for Muc {
         true
     }
 
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
         let weights = weights(self.earlier);
-        let mut loss = learn_without_forgetting(lesson, points, head, weights);
-        let Some(before) = lesson.before else { return Ok(loss) };
+        let mut loss = learn_without_forgetting(step, points, head, weights);
+        let Some(before) = step.before else { return Ok(loss) };
         for (side, old) in self.sides.iter_mut().zip(&self.before) {
             let more = on_outputs(points, side, |outputs, gradient| {
                 keep_old(outputs, before, old, weights.1 / SIDES as f64, gradient)
             });
             loss.value += more.value;
             add(loss.points.as_mut_slice(), more.points.as_slice(), 1.0);
-            side.change(lesson.recipe, lesson.rate);
+            side.change(step.recipe, step.rate);
         }
         Ok(loss)
     }
 
-    fn begin(&mut self, phase: &Phase, _: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+    fn begin(&mut self, phase: &Phase, _: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
         self.earlier = phase.index;
         self.before = self.sides.clone();
         Ok(())
@@ -59,20 +59,20 @@ impl Method for Muc {
     fn finish(
         &mut self,
         phase: &Phase,
-        room: &mut Classroom<'_, '_>,
+        data: &mut PhaseData<'_, '_>,
         head: &mut Head,
     ) -> Result<()> {
-        let Labelled { points, mut labels } = room.points()?;
+        let Labelled { points, mut labels } = data.points()?;
         labels.iter_mut().for_each(|label| *label -= phase.classes.start);
-        let strange = room.strange_points()?;
+        let strange = data.strange_points()?;
         let side = |at: usize| {
             let mut side = head.without_outputs();
-            let seed = mix(room.recipe.seed, (phase.index * SIDES + at) as u64);
+            let seed = mix(data.recipe.seed, (phase.index * SIDES + at) as u64);
             side.grow(phase.classes.len(), seed);
             side
         };
         self.sides = (0..SIDES).map(side).collect();
-        set_apart(&mut self.sides, &Labelled { points, labels }, &strange, room.recipe)
+        set_apart(&mut self.sides, &Labelled { points, labels }, &strange, data.recipe)
     }
 
     fn bytes(&self) -> usize {
@@ -135,7 +135,7 @@ mod tests {
 
     use super::super::losses::tests::{check, some};
     use super::super::method::Before;
-    use super::super::tests::{dataset, network, school_of};
+    use super::super::tests::{dataset, network, trainer_of};
     use super::*;
     use crate::baselines::Baseline;
 
@@ -189,13 +189,13 @@ mod tests {
         };
         let (old, recipe) = (head_of(2, 1), Recipe::default());
         let before = Before { points: some(6, 3, 2), head: &old };
-        let lesson = Lesson {
+        let step = Step {
             labels: &labels,
             before: Some(&before),
             old: 2,
             recipe: &recipe,
             rate: 0.0,
-            step: 0,
+            index: 0,
         };
         let heads =
             |seed: u64| -> Vec<Head> { (seed..seed + 3).map(|at| head_of(2, at)).collect() };
@@ -210,7 +210,7 @@ mod tests {
         let aside = sides.iter().zip(&sides_before).map(kept).sum::<f64>() / 3.0;
         for earlier in [1, 3] {
             let mut muc = Muc { earlier, sides: sides.clone(), before: sides_before.clone() };
-            let found = muc.teach(&lesson, &points, &mut head_of(4, 3)).unwrap().value;
+            let found = muc.loss(&step, &points, &mut head_of(4, 3)).unwrap().value;
             let share = earlier as f64 / (earlier + 1) as f64;
             let wanted = (1.0 - share) * learned + share * (main + aside);
             assert!((found - wanted).abs() < 1e-9, "{earlier}: {found}, {wanted}");
@@ -221,9 +221,9 @@ mod tests {
     fn sides_are_of_the_newest_phase_alone() {
         let data = dataset();
         let network = network(&data);
-        let school = school_of(&data, &network, vec![0..4, 4..6]);
+        let trainer = trainer_of(&data, &network, vec![0..4, 4..6]);
         let mut muc = Muc::default();
-        school.teach_by(&mut muc, &[Baseline::Muc], &mut |_| true).unwrap();
+        trainer.run_method(&mut muc, &[Baseline::Muc], &mut |_| true).unwrap();
         assert_eq!((muc.earlier, muc.sides.len(), muc.before.len()), (1, SIDES, SIDES));
         assert!(muc.sides.iter().all(|side| side.len() == 2));
         assert!(muc.before.iter().all(|side| side.len() == 4));

@@ -5,10 +5,10 @@
 use ivoro::Matrix;
 use ivoro::random::{mix, normals, unit};
 
-use super::classroom::Classroom;
 use super::head::Head;
-use super::losses::{cross_entropy, distance, mean};
-use super::method::{Lesson, Loss, Method, Phase, on_outputs};
+use super::losses::{cross_entropy, distance_loss, mean};
+use super::method::{Loss, Method, Phase, Step, on_outputs};
+use super::phase_data::PhaseData;
 use crate::error::Result;
 
 /// Weight of the distance to the points of the network before.
@@ -34,14 +34,14 @@ impl Method for Pass {
         true
     }
 
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
         let all = 0..head.len();
         let mut loss = on_outputs(points, head, |outputs, gradient| {
-            cross_entropy(outputs, lesson.labels, &all, 1.0, 1.0, gradient)
+            cross_entropy(outputs, step.labels, &all, 1.0, 1.0, gradient)
         });
-        let Some(before) = lesson.before else { return Ok(loss) };
-        loss.value += distance(points, &before.points, DISTILLATION, &mut loss.points);
-        let (noisy, labels) = self.noisy_means(points.rows() / SISTERS, lesson);
+        let Some(before) = step.before else { return Ok(loss) };
+        loss.value += distance_loss(points, &before.points, DISTILLATION, &mut loss.points);
+        let (noisy, labels) = self.noisy_means(points.rows() / SISTERS, step);
         if labels.is_empty() {
             return Ok(loss);
         }
@@ -52,9 +52,9 @@ impl Method for Pass {
         Ok(loss)
     }
 
-    fn finish(&mut self, phase: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
+    fn finish(&mut self, phase: &Phase, data: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
         let (mut squares, mut seen) = (0.0, 0);
-        for points in room.points_by_class()? {
+        for points in data.points_by_class()? {
             let (mean, square) = mean_and_square(&points);
             squares += square;
             seen += usize::from(points.rows() > 0);
@@ -73,14 +73,14 @@ impl Method for Pass {
 
 impl Pass {
     /// Means of old classes drawn at random, with noise, and their unturned outputs.
-    fn noisy_means(&self, count: usize, lesson: &Lesson<'_>) -> (Matrix, Vec<usize>) {
+    fn noisy_means(&self, count: usize, step: &Step<'_>) -> (Matrix, Vec<usize>) {
         // a class whose images are all broken has no mean
         let old: Vec<usize> =
-            (0..lesson.old / SISTERS).filter(|&class| !self.means[class].is_empty()).collect();
+            (0..step.old / SISTERS).filter(|&class| !self.means[class].is_empty()).collect();
         let count = if old.is_empty() { 0 } else { count };
         let dims = old.first().map_or(0, |&class| self.means[class].len());
         // the recipe's seed is another one in every phase
-        let seed = mix(mix(0x7061_7373, lesson.recipe.seed), lesson.step);
+        let seed = mix(mix(0x7061_7373, step.recipe.seed), step.index);
         let class = |at: usize| old[(unit(seed, at as u64) * old.len() as f64) as usize];
         // Behind the draws of classes.
         let draws = count.div_ceil(2) as u64;
@@ -112,16 +112,15 @@ fn mean_and_square(points: &Matrix) -> (Vec<f32>, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::Recipe;
+    use crate::recipe::Recipe;
 
     #[test]
     fn old_classes_are_drawn_around_their_means() {
         let means = vec![vec![5.0; 64], vec![-5.0; 64]];
         let pass = Pass { means, radius: 0.5 };
         let recipe = Recipe::default();
-        let lesson =
-            Lesson { labels: &[], before: None, old: 8, recipe: &recipe, rate: 0.0, step: 3 };
-        let (points, labels) = pass.noisy_means(200, &lesson);
+        let step = Step { labels: &[], before: None, old: 8, recipe: &recipe, rate: 0.0, index: 3 };
+        let (points, labels) = pass.noisy_means(200, &step);
         assert!(labels.contains(&0) && labels.contains(&4));
         let mut square = 0.0;
         for (row, label) in points.iter_rows().zip(&labels) {
@@ -136,9 +135,8 @@ mod tests {
     fn a_class_without_images_is_not_drawn() {
         let pass = Pass { means: vec![Vec::new(), vec![-5.0; 4]], radius: 0.5 };
         let recipe = Recipe::default();
-        let lesson =
-            Lesson { labels: &[], before: None, old: 8, recipe: &recipe, rate: 0.0, step: 3 };
-        let (points, labels) = pass.noisy_means(20, &lesson);
+        let step = Step { labels: &[], before: None, old: 8, recipe: &recipe, rate: 0.0, index: 3 };
+        let (points, labels) = pass.noisy_means(20, &step);
         assert_eq!((points.rows(), points.cols()), (20, 4));
         assert!(labels.iter().all(|&label| label == 4));
     }

@@ -7,8 +7,8 @@ use ivoro::Matrix;
 use ivoro::random::{mix, unit};
 
 use super::head::Head;
-use super::method::{Before, Lesson};
-use super::{Baseline, School};
+use super::method::{Before, Step};
+use super::{Baseline, IncrementalTrainer};
 use crate::dataset::{Broken, Dataset, Fit, How, OpenOptions, Shape, Split};
 use crate::engine::{Anchor, Device, State};
 use crate::network::{Architecture, Weights};
@@ -92,25 +92,26 @@ pub(super) fn network(data: &Dataset) -> Weights {
     weights
 }
 
-fn school<'a>(data: &'a Dataset, weights: &'a Weights) -> School<'a> {
-    school_of(data, weights, vec![0..4, 4..6])
+fn trainer<'a>(data: &'a Dataset, weights: &'a Weights) -> IncrementalTrainer<'a> {
+    trainer_of(data, weights, vec![0..4, 4..6])
 }
 
-pub(super) fn school_of<'a>(
+pub(super) fn trainer_of<'a>(
     data: &'a Dataset,
     weights: &'a Weights,
     phases: Vec<Range<usize>>,
-) -> School<'a> {
+) -> IncrementalTrainer<'a> {
     let order: Vec<usize> = (0..CLASSES).collect();
     let device = "cpu".parse().unwrap();
-    School::new(data, &order, phases, weights, recipe(), fit(), Broken::Fail, device).unwrap()
+    IncrementalTrainer::new(data, &order, phases, weights, recipe(), fit(), Broken::Fail, device)
+        .unwrap()
 }
 
 /// Accuracies after the last phase: on old classes, on new ones.
-fn ends(school: &School<'_>, baseline: Baseline) -> (f64, f64) {
-    let taught = school.teach(&[baseline], &mut |_| true).unwrap().unwrap();
-    assert_eq!(taught.len(), 2, "{baseline}");
-    let by_phase = &taught[1].outcomes[0].accuracy_by_phase;
+fn ends(trainer: &IncrementalTrainer<'_>, baseline: Baseline) -> (f64, f64) {
+    let trained = trainer.run(&[baseline], &mut |_| true).unwrap().unwrap();
+    assert_eq!(trained.len(), 2, "{baseline}");
+    let by_phase = &trained[1].outcomes[0].accuracy_by_phase;
     (by_phase[0], by_phase[1])
 }
 
@@ -118,16 +119,16 @@ fn ends(school: &School<'_>, baseline: Baseline) -> (f64, f64) {
 fn what_holds_the_network_forgets_less_than_fine_tuning() {
     let data = dataset();
     let weights = network(&data);
-    let school = school(&data, &weights);
-    let (old, new) = ends(&school, Baseline::FineTuning);
+    let trainer = trainer(&data, &weights);
+    let (old, new) = ends(&trainer, Baseline::FineTuning);
     assert!(new > 90.0, "new classes are learned: {new}");
     assert!(old < 50.0, "nothing holds the old ones: {old}");
     for baseline in [Baseline::Pass, Baseline::Eeil, Baseline::Ucir, Baseline::IcarlNme] {
-        let (held, learned) = ends(&school, baseline);
+        let (held, learned) = ends(&trainer, baseline);
         assert!(held > old + 15.0, "{baseline}: {held} on old classes, fine-tuning {old}");
         assert!(learned > 30.0, "{baseline}: {learned} on new classes");
     }
-    let (all_old, all_new) = ends(&school, Baseline::JointTraining);
+    let (all_old, all_new) = ends(&trainer, Baseline::JointTraining);
     assert!(all_old > 80.0 && all_new > 80.0, "joint training: {all_old}, {all_new}");
 }
 
@@ -135,15 +136,15 @@ fn what_holds_the_network_forgets_less_than_fine_tuning() {
 fn every_method_runs_and_measures() {
     let data = dataset();
     let weights = network(&data);
-    let school = school(&data, &weights);
+    let trainer = trainer(&data, &weights);
     for baseline in [Baseline::Ewc, Baseline::Lwf, Baseline::LwfMc, Baseline::Muc] {
-        let taught = school.teach(&[baseline], &mut |_| true).unwrap().unwrap();
-        let first = &taught[0].outcomes[0];
+        let trained = trainer.run(&[baseline], &mut |_| true).unwrap().unwrap();
+        let first = &trained[0].outcomes[0];
         assert!(first.accuracy > 70.0, "{baseline} begins at {}", first.accuracy);
-        let last = &taught[1].outcomes[0];
+        let last = &trained[1].outcomes[0];
         assert_eq!((last.classes, last.accuracy_by_phase.len()), (6, 2), "{baseline}");
         assert!(last.bytes > 0 && last.learn_seconds > 0.0, "{baseline}");
-        assert_eq!(taught[1].sites.as_ref().map(Vec::len), Some(6), "{baseline}");
+        assert_eq!(trained[1].sites.as_ref().map(Vec::len), Some(6), "{baseline}");
     }
 }
 
@@ -151,22 +152,22 @@ fn every_method_runs_and_measures() {
 fn one_training_serves_both_ways_to_answer() {
     let data = dataset();
     let weights = network(&data);
-    let school = school(&data, &weights);
+    let trainer = trainer(&data, &weights);
     let both = [Baseline::IcarlCnn, Baseline::IcarlNme];
-    let taught = school.teach(&both, &mut |_| true).unwrap().unwrap();
-    assert_eq!(taught[1].outcomes.len(), 2);
+    let trained = trainer.run(&both, &mut |_| true).unwrap().unwrap();
+    assert_eq!(trained[1].outcomes.len(), 2);
     assert_eq!(both.map(Baseline::exemplars), [Some(20); 2]);
-    let alone = school.teach(&both[1..], &mut |_| true).unwrap().unwrap();
-    assert_eq!(alone[1].outcomes[0].confusion, taught[1].outcomes[1].confusion);
+    let alone = trainer.run(&both[1..], &mut |_| true).unwrap().unwrap();
+    assert_eq!(alone[1].outcomes[0].confusion, trained[1].outcomes[1].confusion);
     // kept images are counted: 20 a class, as pixels
-    assert!(taught[1].outcomes[0].bytes >= 20 * 6 * SHAPE.len());
+    assert!(trained[1].outcomes[0].bytes >= 20 * 6 * SHAPE.len());
 }
 
 #[test]
 fn eeil_ends_a_phase_with_as_many_images_of_every_class() {
     let data = dataset();
     let weights = network(&data);
-    let school = school(&data, &weights);
+    let trainer = trainer(&data, &weights);
     let mut stages = Vec::new();
     let mut note = |progress: super::Progress| {
         let stage = (progress.epoch.1, progress.step.1);
@@ -175,7 +176,7 @@ fn eeil_ends_a_phase_with_as_many_images_of_every_class() {
         }
         true
     };
-    school.teach(&[Baseline::Eeil], &mut note).unwrap();
+    trainer.run(&[Baseline::Eeil], &mut note).unwrap();
     // 20 epochs of two new classes and four times 20 kept images, then 6 of six times 20
     assert_eq!(stages, [(20, (2 * EACH + 80) / 24), (6, 120 / 24)]);
 }
@@ -189,7 +190,7 @@ fn a_name_that_keeps_no_image_has_no_memory() {
         assert_eq!(baseline.method().memory().is_some(), keeps, "{baseline}");
     }
     let mut keeps = Baseline::Eeil.method();
-    let refused = school(&data, &weights).teach_by(&mut *keeps, &[Baseline::Lwf], &mut |_| true);
+    let refused = trainer(&data, &weights).run_method(&mut *keeps, &[Baseline::Lwf], &mut |_| true);
     assert!(refused.unwrap_err().to_string().contains("LwF keeps no images"));
 }
 
@@ -199,8 +200,9 @@ fn the_head_has_the_temperature_of_the_networks_own_recipe() {
     let mut weights = network(&data);
     let points = Matrix::new(1, 16, vec![0.5; 16]).unwrap();
     let first = |weights: &Weights| {
-        let pupil = school(&data, weights).pupil(&mut *Baseline::Pass.method(), false).unwrap();
-        pupil.head.outputs(&points).row(0)[0]
+        let model =
+            trainer(&data, weights).first_model(&mut *Baseline::Pass.method(), false).unwrap();
+        model.head.outputs(&points).row(0)[0]
     };
     let without = first(&weights);
     let own = Recipe { temperature: 4.0 * recipe().temperature, ..recipe() };
@@ -236,16 +238,24 @@ fn labels_stay_with_their_images_behind_a_broken_one() {
     let order: Vec<usize> = (0..CLASSES).collect();
     let device = "cpu".parse().unwrap();
     let phases = vec![0..4, 4..6];
-    let school =
-        School::new(&data, &order, phases, &weights, recipe(), fit(), Broken::Skip, device)
-            .unwrap();
+    let trainer = IncrementalTrainer::new(
+        &data,
+        &order,
+        phases,
+        &weights,
+        recipe(),
+        fit(),
+        Broken::Skip,
+        device,
+    )
+    .unwrap();
     // one of the training and one of the test images
-    assert_eq!(school.left_out().len(), 2, "{:?}", school.left_out());
+    assert_eq!(trainer.left_out().len(), 2, "{:?}", trainer.left_out());
     for baseline in [Baseline::Muc, Baseline::IcarlNme] {
-        let taught = school.teach(&[baseline], &mut |_| true).unwrap().unwrap();
-        let (points, labels) = (&taught[0].points, &taught[0].labels);
+        let trained = trainer.run(&[baseline], &mut |_| true).unwrap().unwrap();
+        let (points, labels) = (&trained[0].points, &trained[0].labels);
         assert_eq!((points.rows(), labels.len()), (whole.test.len() - 1, whole.test.len() - 1));
-        let accuracy = taught[0].outcomes[0].accuracy;
+        let accuracy = trained[0].outcomes[0].accuracy;
         assert!(accuracy > 80.0, "{baseline}: {accuracy}");
     }
 }
@@ -337,17 +347,17 @@ fn distillation_keeps_what_old_outputs_say() {
         let mut method = baseline.method();
         let mut head = old_head.clone();
         head.grow(2, 2);
-        for step in 0..200 {
+        for index in 0..200 {
             let before = Before { points: points.clone(), head: &old_head };
-            let lesson = Lesson {
+            let step = Step {
                 labels: &labels,
                 before: Some(&before),
                 old: 2,
                 recipe: &recipe,
                 rate: 2e-2,
-                step,
+                index,
             };
-            method.teach(&lesson, &points, &mut head).unwrap();
+            method.loss(&step, &points, &mut head).unwrap();
             head.change(&recipe, 2e-2);
         }
         let (now, then) = (head.outputs(&points), old_head.outputs(&points));
@@ -376,7 +386,16 @@ fn a_network_of_other_classes_is_refused() {
     let order: Vec<usize> = (0..CLASSES).collect();
     let new = |phases| {
         let device = "cpu".parse().unwrap();
-        School::new(&data, &order, phases, &weights, recipe(), fit(), Broken::Fail, device)
+        IncrementalTrainer::new(
+            &data,
+            &order,
+            phases,
+            &weights,
+            recipe(),
+            fit(),
+            Broken::Fail,
+            device,
+        )
     };
     let error = new(vec![0..3, 3..6]).unwrap_err().to_string();
     assert!(error.contains("16 outputs"), "{error}");

@@ -8,15 +8,15 @@ use ivoro::linalg::times_transposed;
 use ivoro::vectors::dot;
 
 use super::Baseline;
-use super::classroom::Classroom;
 use super::exemplars::Memory;
 use super::head::Head;
 use super::losses::{cross_entropy, direction, normalised, through_normalised};
-use super::method::{Lesson, Loss, Method, Phase};
-use super::school::mean_length;
+use super::method::{Loss, Method, Phase, Step};
+use super::phase_data::PhaseData;
+use super::trainer::mean_length;
 use crate::engine::{State, cpu};
 use crate::error::Result;
-use crate::train::Recipe;
+use crate::recipe::Recipe;
 
 /// Cosines are multiplied by this before the softmax, to begin with.
 const SCALE: f32 = 16.0;
@@ -103,23 +103,22 @@ impl Method for Ucir {
         true
     }
 
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
         let cosines = Cosines::new(points, head)?;
         let mut gradient = Matrix::zeros(points.rows(), head.len());
         let all = 0..head.len();
         let factor = self.factor.value();
         let values = &cosines.values;
-        let mut value =
-            cross_entropy(values, lesson.labels, &all, 1.0 / factor, 1.0, &mut gradient);
+        let mut value = cross_entropy(values, step.labels, &all, 1.0 / factor, 1.0, &mut gradient);
         let slope = dot(gradient.as_slice(), values.as_slice()) as f32 / factor;
-        self.factor.change(slope, lesson.recipe, lesson.rate);
-        if lesson.old > 0 {
-            value += keep_apart(values, lesson, &mut gradient);
+        self.factor.change(slope, step.recipe, step.rate);
+        if step.old > 0 {
+            value += keep_apart(values, step, &mut gradient);
         }
         let mut back = cosines.backward(&gradient, head)?;
-        if let Some(before) = lesson.before {
-            let new = (head.len() - lesson.old).max(1) as f64;
-            let weight = DIRECTION * (lesson.old as f64 / new).sqrt();
+        if let Some(before) = step.before {
+            let new = (head.len() - step.old).max(1) as f64;
+            let weight = DIRECTION * (step.old as f64 / new).sqrt();
             value += keep_direction(&cosines, &before.points, weight, &mut back);
         }
         Ok(Loss { value, points: back })
@@ -128,13 +127,13 @@ impl Method for Ucir {
     fn begin(
         &mut self,
         phase: &Phase,
-        room: &mut Classroom<'_, '_>,
+        data: &mut PhaseData<'_, '_>,
         head: &mut Head,
     ) -> Result<()> {
         head.fix(phase.classes.start);
         self.factor.begin();
         let long = mean_length(head.rows().take(phase.classes.start).map(|(row, _)| row));
-        for (class, points) in phase.classes.clone().zip(room.points_by_class()?) {
+        for (class, points) in phase.classes.clone().zip(data.points_by_class()?) {
             // a class whose images are all broken begins at random
             if points.rows() > 0 {
                 let row: Vec<f32> = direction(&points)?.iter().map(|value| long * value).collect();
@@ -144,8 +143,8 @@ impl Method for Ucir {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Phase, room: &mut Classroom<'_, '_>, _: &mut Head) -> Result<()> {
-        room.keep(&mut self.memory)
+    fn finish(&mut self, _: &Phase, data: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
+        data.keep(&mut self.memory)
     }
 
     fn distances(&self, _: Baseline, points: &Matrix, head: &Head) -> Matrix {
@@ -176,14 +175,14 @@ fn keep_direction(cosines: &Cosines, before: &Matrix, weight: f64, back: &mut Ma
 }
 
 /// Mean over kept images of what a new class's cosine is above the own one's less the margin.
-fn keep_apart(cosines: &Matrix, lesson: &Lesson<'_>, gradient: &mut Matrix) -> f64 {
-    let old = lesson.labels.iter().enumerate().filter(|(_, label)| **label < lesson.old);
+fn keep_apart(cosines: &Matrix, step: &Step<'_>, gradient: &mut Matrix) -> f64 {
+    let old = step.labels.iter().enumerate().filter(|(_, label)| **label < step.old);
     let old: Vec<(usize, usize)> = old.map(|(row, &label)| (row, label)).collect();
     let weight = 1.0 / (old.len() * RIVALS).max(1) as f32;
     let mut loss = 0.0;
     for (row, label) in old {
         let own = cosines.row(row)[label];
-        let mut rivals: Vec<usize> = (lesson.old..cosines.cols()).collect();
+        let mut rivals: Vec<usize> = (step.old..cosines.cols()).collect();
         rivals.sort_by(|&a, &b| cosines.row(row)[b].total_cmp(&cosines.row(row)[a]));
         for &rival in rivals.iter().take(RIVALS) {
             let above = MARGIN - own + cosines.row(row)[rival];
@@ -199,8 +198,8 @@ fn keep_apart(cosines: &Matrix, lesson: &Lesson<'_>, gradient: &mut Matrix) -> f
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{dataset, network, school_of};
-    use super::super::watched::Watched;
+    use super::super::test_recorder::TestRecorder;
+    use super::super::tests::{dataset, network, trainer_of};
     use super::*;
 
     #[test]
@@ -212,16 +211,15 @@ mod tests {
         head.set(0, &[1.0, 0.0]);
         head.set(1, &[-1.0, 0.0]);
         let recipe = Recipe { decay: 0.0, ..Recipe::default() };
-        let mut taught = |labels: &[usize]| {
+        let mut trained = |labels: &[usize]| {
             let mut ucir = Ucir::default();
             ucir.factor.0.learned[0] = 1.0;
-            let lesson =
-                Lesson { labels, before: None, old: 0, recipe: &recipe, rate: 0.1, step: 0 };
-            ucir.teach(&lesson, &points, &mut head).unwrap();
+            let step = Step { labels, before: None, old: 0, recipe: &recipe, rate: 0.1, index: 0 };
+            ucir.loss(&step, &points, &mut head).unwrap();
             ucir.factor.value()
         };
-        assert!((taught(&[0, 1]) - 1.1).abs() < 1e-3);
-        assert!((taught(&[1, 0]) - 0.9).abs() < 1e-3);
+        assert!((trained(&[0, 1]) - 1.1).abs() < 1e-3);
+        assert!((trained(&[1, 0]) - 0.9).abs() < 1e-3);
     }
 
     #[test]
@@ -257,29 +255,29 @@ mod tests {
     fn an_old_image_is_moved_away_from_the_nearest_new_classes_only() {
         let cosines = Matrix::new(1, 5, vec![0.9, 0.1, 0.8, 0.2, 0.7]).unwrap();
         let recipe = Recipe::default();
-        let lesson =
-            Lesson { labels: &[0], before: None, old: 2, recipe: &recipe, rate: 0.0, step: 0 };
+        let step =
+            Step { labels: &[0], before: None, old: 2, recipe: &recipe, rate: 0.0, index: 0 };
         let mut gradient = Matrix::zeros(1, 5);
-        let loss = keep_apart(&cosines, &lesson, &mut gradient);
+        let loss = keep_apart(&cosines, &step, &mut gradient);
         assert!((loss - 0.35).abs() < 1e-6, "{loss}");
         assert_eq!(gradient.row(0), [-1.0, 0.0, 0.5, 0.0, 0.5]);
         // a new class's own image is not held apart
-        let lesson = Lesson { labels: &[3], ..lesson };
-        assert_eq!(keep_apart(&cosines, &lesson, &mut gradient), 0.0);
+        let step = Step { labels: &[3], ..step };
+        assert_eq!(keep_apart(&cosines, &step, &mut gradient), 0.0);
     }
 
     #[test]
     fn old_rows_stay_and_new_ones_begin_at_the_direction_of_their_images() {
         let data = dataset();
         let weights = network(&data);
-        let school = school_of(&data, &weights, vec![0..4, 4..6]);
-        let mut watched = Watched::new(Baseline::Ucir);
-        school.teach_by(&mut watched, &[Baseline::Ucir], &mut |_| true).unwrap();
-        let width = watched.ended[0].len() / 4;
+        let trainer = trainer_of(&data, &weights, vec![0..4, 4..6]);
+        let mut recorder = TestRecorder::new(Baseline::Ucir);
+        trainer.run_method(&mut recorder, &[Baseline::Ucir], &mut |_| true).unwrap();
+        let width = recorder.ended[0].len() / 4;
         let old = ..4 * width;
-        assert_eq!(watched.ended[1][old], watched.ended[0][old]);
-        assert_ne!(watched.ended[1][4 * width..], watched.begun[0][4 * width..]);
-        for (row, wanted) in watched.begun[0].chunks(width).skip(4).zip(&watched.wanted) {
+        assert_eq!(recorder.ended[1][old], recorder.ended[0][old]);
+        assert_ne!(recorder.ended[1][4 * width..], recorder.begun[0][4 * width..]);
+        for (row, wanted) in recorder.begun[0].chunks(width).skip(4).zip(&recorder.wanted) {
             let length = row.iter().map(|value| value * value).sum::<f32>().sqrt();
             let same = row.iter().zip(wanted).all(|(value, to)| (value / length - to).abs() < 1e-5);
             assert!(same && length > 0.0, "{row:?}\n{wanted:?}");

@@ -41,6 +41,11 @@ pub(super) fn open_folder(folder: &Path) -> Result<Option<Dataset>> {
     }
 }
 
+/// Whether a file is called as one of such a set is.
+pub(super) fn is_called_so(path: &Path) -> bool {
+    understood(&name_of(path)).is_some()
+}
+
 /// The set that the file at `path` belongs to, if its name is one of such a set.
 pub(super) fn open_file(path: &Path) -> Result<Option<Dataset>> {
     let Some((stem, ..)) = understood(&name_of(path)) else { return Ok(None) };

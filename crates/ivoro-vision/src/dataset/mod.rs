@@ -8,6 +8,7 @@ mod archive;
 pub mod cifar;
 mod folder;
 pub mod idx;
+mod images;
 mod label;
 mod listing;
 pub mod npz;
@@ -16,14 +17,17 @@ mod picture;
 mod split;
 mod tiny;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+pub use images::{Broken, Images, decode_all};
 use ivoro::random::permutation;
 pub use listing::collect_images;
-pub use picture::{Fit, How, Shape, decode};
-pub use split::{Broken, Images, Split};
+pub use picture::{ImageInput, decode, decode_bytes};
+pub use split::Split;
 
 use crate::error::{Error, Result};
+pub use crate::shape::{Fit, How, Shape};
 
 /// Images with labels, divided into a train and a test part.
 #[derive(Clone, Debug)]
@@ -114,6 +118,19 @@ impl Dataset {
         self.train.hash(&mut hasher)?;
         self.test.hash(&mut hasher)?;
         Ok(hasher.finalize().to_hex().to_string())
+    }
+}
+
+/// Whether features are to be read from `path`, and not images. The name decides; of a `.npz`, which
+/// may hold either, the headers of its arrays do. Nothing is unpacked, so this is fast whatever the
+/// size of the file.
+pub fn is_features_file(path: &Path) -> bool {
+    let extension = path.extension().map(OsStr::to_ascii_lowercase).unwrap_or_default();
+    match extension.to_str() {
+        _ if path.is_dir() => false,
+        Some("gz" | "tgz") => false,
+        Some("npz") => !npz::holds_images(path),
+        _ => !idx::is_called_so(path),
     }
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ivoro_io::features::{IntegerArray, Integers, read_integers, read_integers_bytes};
+use ivoro_io::features::{
+    IntegerArray, Integers, read_array_headers, read_integers, read_integers_bytes,
+};
 
 use super::archive::{names, read_file};
 use super::{Dataset, Shape, Split, label};
@@ -22,6 +24,18 @@ pub(super) fn open(path: &Path) -> Result<Dataset> {
     let beside = path.with_extension("classes.txt");
     let classes = if beside.is_file() { Some(names(&beside, &read_file(&beside)?)?) } else { None };
     read(path, classes, |wanted| Ok(read_integers(path, wanted)?))
+}
+
+/// Whether the archive at `path` holds images, by the headers of its arrays. Features go by some of
+/// the same names, but they are no bytes and have two axes.
+pub(super) fn holds_images(path: &Path) -> bool {
+    let of_images = |pairs: &[[&str; 2]]| {
+        let names: Vec<&str> = pairs.iter().map(|[images, _]| *images).collect();
+        let headers = read_array_headers(path, &names).unwrap_or_default();
+        let first = names.iter().find_map(|name| headers.get(*name));
+        first.is_some_and(|found| found.holds_bytes && matches!(found.shape.len(), 3 | 4))
+    };
+    of_images(&TRAIN) && of_images(&TEST)
 }
 
 /// The set in an archive in memory; `name` stands for the file in messages.

@@ -6,8 +6,7 @@
 //! (`antialias=True`) does.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader, Cursor, Seek};
 use std::path::Path;
 
 use fast_image_resize::images::{Image, ImageRef};
@@ -15,86 +14,10 @@ use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer
 use image::{DynamicImage, ImageDecoder, ImageReader};
 
 use crate::error::{Error, Result};
+use crate::shape::{Fit, How, MOST_PIXELS, Shape};
 
-/// The most pixels of a file that are decoded: enough for any camera, and far from a bomb.
-const MOST_PIXELS: u64 = 1 << 27;
 /// Decoders may take this much for themselves, besides the image.
 const DECODER_MEMORY: u64 = 1 << 30;
-
-/// Height, width and channels (1 or 3) of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Shape {
-    /// Rows.
-    pub height: usize,
-    /// Columns.
-    pub width: usize,
-    /// 1 for grey, 3 for red, green and blue.
-    pub channels: usize,
-}
-
-impl Shape {
-    /// The number of bytes of an image.
-    pub fn len(&self) -> usize {
-        self.height * self.width * self.channels
-    }
-
-    /// Whether an image has no pixel.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether there are pixels, not too many, of 1 or 3 channels.
-    pub(super) fn is_valid(self) -> bool {
-        let area = (self.height as u64).checked_mul(self.width as u64);
-        matches!(self.channels, 1 | 3) && area.is_some_and(|area| (1..=MOST_PIXELS).contains(&area))
-    }
-}
-
-impl fmt::Display for Shape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let colour = if self.channels == 1 { "grey" } else { "colour" };
-        write!(f, "{}×{} {colour}", self.width, self.height)
-    }
-}
-
-/// The shape that images are brought to, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fit {
-    /// The shape wanted.
-    pub shape: Shape,
-    /// How others are brought to it.
-    pub how: How,
-}
-
-/// How an image of another shape is brought to the one asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// Not at all: another size or number of channels is an error.
-    Exact,
-    /// Both sides are scaled on their own; channels are converted.
-    Resize,
-    /// The shorter side is scaled to `resize`, then the centre is cut out; channels are converted.
-    ResizeThenCentreCrop {
-        /// The length of the shorter side, at least that of the sides asked for.
-        resize: usize,
-    },
-}
-
-impl fmt::Display for Fit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.shape, self.how)
-    }
-}
-
-impl fmt::Display for How {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exact => f.write_str("exact"),
-            Self::Resize => f.write_str("stretch"),
-            Self::ResizeThenCentreCrop { resize } => write!(f, "centre of {resize}"),
-        }
-    }
-}
 
 impl Fit {
     pub(super) fn check(&self) -> Result<()> {
@@ -114,15 +37,38 @@ impl Fit {
     }
 }
 
+/// One image, wherever it comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum ImageInput<'a> {
+    /// An image file.
+    Path(&'a Path),
+    /// The contents of an image file. The format is read from the bytes, never from the name.
+    Bytes {
+        /// Stands for the file in messages.
+        name: &'a Path,
+        /// The whole file.
+        bytes: &'a [u8],
+    },
+    /// An image that is decoded already.
+    Pixels {
+        /// Stands for the image in messages.
+        name: &'a Path,
+        /// Its height, width and channels.
+        shape: Shape,
+        /// Its pixels in the order height, width, channel.
+        pixels: &'a [u8],
+    },
+}
+
 /// Pixels in the order height, width, channel.
-pub(super) struct Picture<'a> {
-    pub(super) shape: Shape,
-    pub(super) pixels: Cow<'a, [u8]>,
+struct Picture<'a> {
+    shape: Shape,
+    pixels: Cow<'a, [u8]>,
 }
 
 impl Picture<'_> {
     /// Writes the picture, brought to the shape asked for, to `out`.
-    pub(super) fn fit(self, path: &Path, fit: Fit, out: &mut [u8]) -> Result<()> {
+    fn fit(self, path: &Path, fit: Fit, out: &mut [u8]) -> Result<()> {
         if self.shape == fit.shape && !matches!(fit.how, How::ResizeThenCentreCrop { .. }) {
             out.copy_from_slice(&self.pixels);
             return Ok(());
@@ -203,28 +149,56 @@ fn grey([red, green, blue]: [u8; 3]) -> u8 {
 
 /// The image at `path`, brought to a shape: pixels in the order height, width, channel.
 pub fn decode(path: &Path, fit: Fit) -> Result<Vec<u8>> {
+    decode_one(ImageInput::Path(path), fit)
+}
+
+/// The image that `bytes`, the contents of an image file, hold; `name` stands for the file in
+/// messages. The result is that of [`decode`] for a file with these contents.
+pub fn decode_bytes(bytes: &[u8], name: &Path, fit: Fit) -> Result<Vec<u8>> {
+    decode_one(ImageInput::Bytes { name, bytes }, fit)
+}
+
+fn decode_one(input: ImageInput<'_>, fit: Fit) -> Result<Vec<u8>> {
     fit.check()?;
     let mut out = vec![0; fit.shape.len()];
-    decode_into(path, fit, &mut out)?;
+    decode_into(input, fit, &mut out)?;
     Ok(out)
 }
 
-pub(super) fn decode_into(path: &Path, fit: Fit, out: &mut [u8]) -> Result<()> {
-    load(path)?.fit(path, fit, out)
+pub(super) fn decode_into(input: ImageInput<'_>, fit: Fit, out: &mut [u8]) -> Result<()> {
+    match input {
+        ImageInput::Path(path) => load(open(path)?, path)?.fit(path, fit, out),
+        ImageInput::Bytes { name, bytes } => load(Cursor::new(bytes), name)?.fit(name, fit, out),
+        ImageInput::Pixels { name, shape, pixels } => {
+            if !shape.is_valid() || pixels.len() != shape.len() {
+                let what = format!("{} bytes of pixels are no image of {shape}", pixels.len());
+                return Err(Error::malformed(name, what));
+            }
+            Picture { shape, pixels: pixels.into() }.fit(name, fit, out)
+        }
+    }
 }
 
 /// The shape of the image at `path`, from its header.
 pub(super) fn measure(path: &Path) -> Result<Shape> {
-    shape_of(path, &decoder(path)?)
+    shape_of(path, &decoder(open(path)?, path)?)
 }
 
-fn decoder(path: &Path) -> Result<impl ImageDecoder> {
-    let file = BufReader::new(fs_err::File::open(path)?);
+/// Read as it is decoded: a large file that is no image never comes to memory.
+fn open(path: &Path) -> Result<BufReader<fs_err::File>> {
+    Ok(BufReader::new(fs_err::File::open(path)?))
+}
+
+/// The decoder of the format that the first bytes show.
+fn decoder<'a, R>(file: R, name: &'a Path) -> Result<impl ImageDecoder>
+where
+    R: BufRead + Seek + 'a,
+{
     let mut reader = ImageReader::new(file).with_guessed_format()?;
     let mut limits = image::Limits::default();
     limits.max_alloc = Some(DECODER_MEMORY);
     reader.limits(limits);
-    reader.into_decoder().map_err(|error| Error::broken(path, &error))
+    reader.into_decoder().map_err(|error| Error::broken(name, &error))
 }
 
 fn shape_of(path: &Path, decoder: &impl ImageDecoder) -> Result<Shape> {
@@ -239,10 +213,13 @@ fn shape_of(path: &Path, decoder: &impl ImageDecoder) -> Result<Shape> {
     Err(Error::TooLarge { path: path.to_owned(), what, bytes, most })
 }
 
-fn load(path: &Path) -> Result<Picture<'static>> {
-    let decoder = decoder(path)?;
-    let shape = shape_of(path, &decoder)?;
-    let image = DynamicImage::from_decoder(decoder).map_err(|error| Error::broken(path, &error))?;
+fn load<'a, R>(file: R, name: &'a Path) -> Result<Picture<'static>>
+where
+    R: BufRead + Seek + 'a,
+{
+    let decoder = decoder(file, name)?;
+    let shape = shape_of(name, &decoder)?;
+    let image = DynamicImage::from_decoder(decoder).map_err(|error| Error::broken(name, &error))?;
     let pixels = match (image, shape.channels) {
         (DynamicImage::ImageLuma8(image), _) => image.into_raw(),
         (DynamicImage::ImageRgb8(image), _) => image.into_raw(),

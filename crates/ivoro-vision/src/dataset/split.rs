@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
+use super::images::{Broken, Images, decode_all};
 use super::label;
-use super::picture::{Fit, Picture, Shape, decode_into, measure};
+use super::picture::{ImageInput, measure};
 use crate::error::{Error, Result};
+use crate::shape::{Fit, Shape};
 
 /// Images read at once to find out which can be.
 const READ_AT_ONCE: usize = 512;
@@ -26,31 +28,8 @@ enum Source {
     Files { root: PathBuf, paths: Vec<PathBuf> },
 }
 
-/// What to do about an image that can't be decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Broken {
-    /// Stop with an error that names it.
-    #[default]
-    Fail,
-    /// Leave it out and report it.
-    Skip,
-}
-
-/// Decoded images of one shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Images {
-    /// Height, width and channels of every image.
-    pub shape: Shape,
-    /// Pixels in the order image, height, width, channel.
-    pub pixels: Vec<u8>,
-    /// For each image here, its row in the split: those asked for, without the broken ones.
-    pub rows: Vec<usize>,
-    /// Rows left out under [`Broken::Skip`], each with a sentence that names file and reason.
-    pub broken: Vec<(usize, String)>,
-}
-
 impl Split {
-    /// Images in memory: `pixels` in the order row, height, width, channel, one label a row, each
+    /// Images in memory: `pixels` in the order row, height, width, channel, one label per row, each
     /// below `classes`. `origin` is named in errors.
     pub fn in_memory(
         origin: &Path,
@@ -70,7 +49,7 @@ impl Split {
         Ok(Self { labels, source: Source::Memory { origin, shape, pixels } })
     }
 
-    /// Images in files below `root`, one label a file.
+    /// Images in files below `root`, one label per file.
     pub(super) fn in_files(root: &Path, paths: Vec<PathBuf>, labels: Vec<u32>) -> Self {
         Self { labels, source: Source::Files { root: root.to_owned(), paths } }
     }
@@ -172,43 +151,21 @@ impl Split {
 
     /// The images of `rows` in that order, brought to one shape. Files are decoded on all cores.
     pub fn read(&self, rows: &[usize], fit: Fit, broken: Broken) -> Result<Images> {
-        fit.check()?;
         rows.iter().try_for_each(|&row| self.check(row))?;
-        let length = fit.shape.len();
-        let mut pixels = vec![0; rows.len() * length];
-        // A copy in memory is over before another core would have begun.
-        let outcomes: Vec<Result<()>> = if self.shape() == Some(fit.shape) {
-            let places = pixels.chunks_exact_mut(length).zip(rows);
-            places.map(|(out, &row)| self.read_one(row, fit, out)).collect()
-        } else {
-            let places = pixels.par_chunks_exact_mut(length).zip(rows);
-            places.map(|(out, &row)| self.read_one(row, fit, out)).collect()
-        };
-        let mut images = Images { shape: fit.shape, pixels, rows: Vec::new(), broken: Vec::new() };
-        for (at, (outcome, &row)) in outcomes.into_iter().zip(rows).enumerate() {
-            match outcome {
-                Ok(()) => {
-                    let to = images.rows.len() * length;
-                    if to != at * length {
-                        images.pixels.copy_within(at * length..(at + 1) * length, to);
-                    }
-                    images.rows.push(row);
-                }
-                Err(error) if broken == Broken::Fail => return Err(error),
-                Err(error) => images.broken.push((row, error.to_string())),
-            }
-        }
-        images.pixels.truncate(images.rows.len() * length);
+        let inputs: Vec<ImageInput<'_>> = rows.iter().map(|&row| self.input(row)).collect();
+        let mut images = decode_all(&inputs, fit, broken)?;
+        images.rows.iter_mut().for_each(|at| *at = rows[*at]);
+        images.broken.iter_mut().for_each(|(at, _)| *at = rows[*at]);
         Ok(images)
     }
 
-    fn read_one(&self, row: usize, fit: Fit, out: &mut [u8]) -> Result<()> {
+    fn input(&self, row: usize) -> ImageInput<'_> {
         match &self.source {
             Source::Memory { origin, shape, pixels } => {
                 let pixels = &pixels[row * shape.len()..(row + 1) * shape.len()];
-                Picture { shape: *shape, pixels: pixels.into() }.fit(origin, fit, out)
+                ImageInput::Pixels { name: origin, shape: *shape, pixels }
             }
-            Source::Files { paths, .. } => decode_into(&paths[row], fit, out),
+            Source::Files { paths, .. } => ImageInput::Path(&paths[row]),
         }
     }
 

@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Backbone, Normalisation, State, Student};
-use crate::dataset::Shape;
 use crate::error::{Error, Result};
 use crate::network::{Architecture, Weights};
-use crate::train::Recipe;
+use crate::recipe::Recipe;
+use crate::shape::Shape;
 
 /// A place to compute: `cpu`, `cuda` or `cuda:N`. Behind a GPU, `:full` asks for 32-bit numbers and
 /// `:fast` for a search for the fastest kernels.

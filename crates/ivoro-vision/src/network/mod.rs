@@ -2,10 +2,12 @@
 
 mod architecture;
 mod fold;
+mod normalisation;
 mod weights;
 
 pub use architecture::{Architecture, Block, Convolution, Parameter, Role, Stem};
 pub(crate) use fold::affine;
 pub use fold::{EPSILON, Folded, fold};
+pub use normalisation::Normalisation;
 pub(crate) use weights::checked_parameters;
 pub use weights::{Precision, Weights, fingerprint};

@@ -9,9 +9,9 @@ use half::f16;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::architecture::{Architecture, Parameter, Role, Stem};
-use crate::dataset::{Fit, How, Shape};
-use crate::engine::Normalisation;
+use super::normalisation::Normalisation;
 use crate::error::{Error, Result};
+use crate::shape::{Fit, How, Shape};
 
 /// The weights of one network.
 #[derive(Clone, Debug, PartialEq)]

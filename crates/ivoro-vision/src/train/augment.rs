@@ -3,8 +3,8 @@
 
 use ivoro::random::{mix, unit};
 
-use super::recipe::Augmentation;
-use crate::dataset::Shape;
+use crate::recipe::Augmentation;
+use crate::shape::Shape;
 
 /// What was drawn for one image.
 struct Draw {

@@ -1,4 +1,4 @@
-//! A checkpoint: all that training needs to go on and end at the same place.
+//! A checkpoint: all that training needs to resume and end at the same place.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,10 +7,10 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
 use super::epochs::Epoch;
-use super::recipe::Recipe;
 use crate::engine::{Normalisation, State};
 use crate::error::{Error, Result};
 use crate::network::{Architecture, checked_parameters};
+use crate::recipe::Recipe;
 
 /// The version of the file.
 const VERSION: u32 = 1;

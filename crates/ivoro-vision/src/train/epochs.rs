@@ -7,10 +7,11 @@ use ivoro::random::{mix, permutation};
 use serde::{Deserialize, Serialize};
 
 use super::augment::augment;
-use super::recipe::Recipe;
-use crate::dataset::{Broken, Fit, Split};
+use crate::dataset::{Broken, Split};
 use crate::engine::{Batch, Trainer};
 use crate::error::Result;
+use crate::recipe::Recipe;
+use crate::shape::Fit;
 
 /// Batches of each thread that may wait for the engine.
 const AHEAD: usize = 4;
@@ -53,7 +54,7 @@ pub struct Epoch {
     pub held_out_accuracy: Option<f64>,
     /// The learning rate of its last step.
     pub rate: f32,
-    /// Training views a second.
+    /// Training views per second.
     pub views_per_second: f64,
     /// Seconds it took, measuring included.
     pub seconds: f64,
@@ -162,7 +163,7 @@ pub(crate) struct Paced {
 }
 
 /// The batches of one epoch in order, each with its learning rate; `index` counts from 0. They are
-/// read, changed and made to `views` on other threads while `work` goes on. `each_step` is asked
+/// read, changed and made to `views` on other threads while `work` runs. `each_step` is asked
 /// before each of them; an epoch that it stops gives `None`.
 pub(crate) fn each_batch<V: Send>(
     data: &TrainingData<'_>,

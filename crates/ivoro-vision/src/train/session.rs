@@ -7,11 +7,12 @@ use std::thread::JoinHandle;
 
 use super::checkpoint::Checkpoint;
 use super::epochs::{Epoch, TrainingData, run_epoch};
-use super::recipe::Recipe;
-use crate::dataset::{Broken, Dataset, Fit};
+use crate::dataset::{Broken, Dataset};
 use crate::engine::{Device, Normalisation, State, Trainer};
 use crate::error::{Error, Result};
 use crate::network::{Architecture, Weights};
+use crate::recipe::Recipe;
+use crate::shape::Fit;
 
 /// Images that are looked at to measure mean and deviation of the channels.
 const MEASURED_IMAGES: usize = 10_000;
@@ -52,7 +53,7 @@ pub struct Training<'a> {
 }
 
 impl<'a> Training<'a> {
-    /// Begins, or goes on from the checkpoint at `path`. A checkpoint of another training is an
+    /// Begins, or resumes from the checkpoint at `path`. A checkpoint of another training is an
     /// error: it is never written over.
     pub fn begin(dataset: &'a Dataset, mut plan: Plan, path: &Path) -> Result<Self> {
         plan.recipe.check()?;
@@ -222,7 +223,7 @@ impl Plan {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// A network that goes on from a checkpoint.
+    /// A network that resumes from a checkpoint.
     fn trainer(&self, from: &Checkpoint) -> Result<Box<dyn Trainer>> {
         let Self { architecture, recipe, fit, .. } = self;
         let Checkpoint { normalisation, state, .. } = from;

@@ -1,8 +1,10 @@
+//! CIFAR-10 and CIFAR-100, binary and Python versions, in folders and archives.
+
 use std::path::Path;
 
 use ivoro_vision::dataset::{Broken, Fit, How, Shape, Split};
 
-use crate::build::{interleaved, open, pickled_batch, pickled_names, planar, tar_gz, write};
+use crate::fixtures::{interleaved, open, pickled_batch, pickled_names, planar, tar_gz, write};
 
 const SHAPE: Shape = Shape { height: 32, width: 32, channels: 3 };
 

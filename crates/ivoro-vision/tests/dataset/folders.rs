@@ -1,9 +1,11 @@
+//! Folders of image files: layouts, divisions, and files that are no images.
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ivoro_vision::dataset::{Broken, Dataset, Fit, How, OpenOptions, Shape, Split, collect_images};
 
-use crate::build::{interleaved, open, picture, refusal, write};
+use crate::fixtures::{interleaved, open, picture, refusal, write};
 
 const SHAPE: Shape = Shape { height: 3, width: 5, channels: 3 };
 const EXACT: Fit = Fit { shape: SHAPE, how: How::Exact };

@@ -1,4 +1,8 @@
-use crate::build::{gzip, idx, open, pickled_batch, pickled_names, planar, refusal, tar_gz, write};
+//! Damaged and forged files are refused, whatever their layout.
+
+use crate::fixtures::{
+    gzip, idx, open, pickled_batch, pickled_names, planar, refusal, tar_gz, write,
+};
 
 fn names() -> Vec<u8> {
     (0..100).flat_map(|class| format!("c{class}\n").into_bytes()).collect()

@@ -1,8 +1,10 @@
+//! idx files, as MNIST and EMNIST have them.
+
 use std::path::Path;
 
 use ivoro_vision::dataset::Shape;
 
-use crate::build::{gzip, idx, interleaved, open, refusal, write};
+use crate::fixtures::{gzip, idx, interleaved, open, refusal, write};
 
 /// 3 images for training and 2 for testing, 3 rows × 5 columns.
 fn files(folder: &Path, [train, test]: [&str; 2], labels: [&[u8]; 2], pack: bool) {

@@ -1,7 +1,7 @@
 //! Data sets in every layout, made by hand and damaged by hand.
 
-mod build;
 mod cifar;
+mod fixtures;
 mod folders;
 mod hostile;
 mod idx;

@@ -1,6 +1,10 @@
-use ivoro_vision::dataset::Shape;
+//! NumPy archives of images.
 
-use crate::build::{interleaved, npy, npz, open, refusal, write};
+use std::path::Path;
+
+use ivoro_vision::dataset::{Shape, is_features_file};
+
+use crate::fixtures::{interleaved, npy, npz, open, refusal, write};
 
 fn member(channels: usize, images: &[usize]) -> Vec<u8> {
     let count = images.len();
@@ -107,6 +111,51 @@ fn an_archive_without_images_says_what_was_looked_for() {
     write(folder.path(), "b.npz", &whole[..whole.len() / 2]);
     let error = refusal(&folder.path().join("b.npz"));
     assert!(error.contains("b.npz") && error.contains("not a readable zip archive"), "{error}");
+}
+
+#[test]
+fn images_and_features_are_told_apart_without_unpacking() {
+    let folder = tempfile::tempdir().unwrap();
+    let is_features = |name: &str, members: &[(&str, Vec<u8>)]| {
+        write(folder.path(), name, &npz(members));
+        is_features_file(&folder.path().join(name))
+    };
+    let labels = npy("|u1", "(1,)", &[0]);
+    let set = |train: Vec<u8>, test: Vec<u8>| {
+        [
+            ("x_train", train),
+            ("y_train", labels.clone()),
+            ("x_test", test),
+            ("y_test", labels.clone()),
+        ]
+    };
+    let image = || member(1, &[0]);
+    let floats = || npy("<f4", "(1, 2)", &[0; 8]);
+    assert!(!is_features("keras.npz", &set(image(), image())));
+    assert!(is_features("floats.npz", &set(floats(), floats())));
+    // bytes of two axes are features, and so are floats of three
+    let bytes = npy("|u1", "(1, 2)", &[0; 2]);
+    assert!(is_features("bytes.npz", &set(bytes.clone(), bytes)));
+    let volume = npy("<f4", "(1, 1, 2)", &[0; 8]);
+    assert!(is_features("volume.npz", &set(volume.clone(), volume)));
+    assert!(is_features("half.npz", &set(image(), image())[..2]));
+    assert!(is_features("other.npz", &[("X", floats()), ("y", labels.clone())]));
+    // an array whose numbers are cut short: its header alone is read
+    assert!(!is_features("cut.npz", &set(npy("|u1", "(9, 3, 5)", &[1]), image())));
+    write(folder.path(), "broken.npz", b"no archive");
+    assert!(is_features_file(&folder.path().join("broken.npz")));
+}
+
+#[test]
+fn by_name_only_folders_packed_sets_and_idx_files_are_images() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(!is_features_file(folder.path()));
+    for name in ["cifar-10-python.tar.GZ", "cifar.tgz", "train-images-idx3-ubyte"] {
+        assert!(!is_features_file(Path::new(name)), "{name}");
+    }
+    for name in ["a.features", "a.parquet", "a.npy", "missing.npz", "missing"] {
+        assert!(is_features_file(Path::new(name)), "{name}");
+    }
 }
 
 #[test]

@@ -1,9 +1,13 @@
+//! One image: formats, channels, sizes, and many decoded at once.
+
 use std::path::{Path, PathBuf};
 
 use image::{ImageBuffer, Luma, LumaA, Rgb, Rgba};
-use ivoro_vision::dataset::{Broken, Fit, How, Shape, Split, decode};
+use ivoro_vision::dataset::{
+    Broken, Fit, How, ImageInput, Shape, Split, decode, decode_all, decode_bytes,
+};
 
-use crate::build::{interleaved, picture, write};
+use crate::fixtures::{interleaved, picture, write};
 
 fn fit(height: usize, width: usize, channels: usize, how: How) -> Fit {
     Fit { shape: Shape { height, width, channels }, how }
@@ -85,6 +89,63 @@ fn memory_is_fitted_like_files() {
     }
     let error = split.read(&[0], fit(7, 7, 3, How::Exact), Broken::Fail).unwrap_err().to_string();
     assert!(error.starts_with("m: image of 11×7 colour, expected 7×7 colour"), "{error}");
+}
+
+#[test]
+fn paths_bytes_and_pixels_give_the_same_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.png");
+    picture(folder.path(), "a.png", 0, 7, 11);
+    let bytes = std::fs::read(&path).unwrap();
+    let pixels = interleaved(&[0], 7, 11, 3);
+    let shape = Shape { height: 7, width: 11, channels: 3 };
+    // the ending says JPEG, the bytes say PNG
+    let name = Path::new("upload.jpg");
+    let inputs = [
+        ImageInput::Path(&path),
+        ImageInput::Bytes { name, bytes: &bytes },
+        ImageInput::Pixels { name, shape, pixels: &pixels },
+    ];
+    let exact = Fit { shape, how: How::Exact };
+    for fit in [exact, fit(4, 3, 1, How::Resize)] {
+        let one = decode(&path, fit).unwrap();
+        assert_eq!(decode_bytes(&bytes, name, fit).unwrap(), one);
+        let all = decode_all(&inputs, fit, Broken::Fail).unwrap();
+        assert_eq!((all.shape, all.rows, all.broken), (fit.shape, vec![0, 1, 2], Vec::new()));
+        assert_eq!(all.pixels, [&one[..]; 3].concat());
+    }
+    let empty = decode_all(&[], exact, Broken::Fail).unwrap();
+    assert!(empty.pixels.is_empty() && empty.rows.is_empty());
+}
+
+#[test]
+fn broken_inputs_are_named_and_the_others_stay_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.png", "b.png"].map(|name| folder.path().join(name));
+    picture(folder.path(), "a.png", 0, 7, 11);
+    picture(folder.path(), "b.png", 1, 5, 6);
+    let whole = std::fs::read(&paths[0]).unwrap();
+    let shape = Shape { height: 7, width: 11, channels: 3 };
+    let missing = folder.path().join("missing.png");
+    let inputs = [
+        ImageInput::Path(&paths[0]),
+        ImageInput::Bytes { name: Path::new("cut.png"), bytes: &whole[..whole.len() / 2] },
+        ImageInput::Path(&missing),
+        ImageInput::Pixels { name: Path::new("short"), shape, pixels: &[0; 7 * 11 * 3 - 1] },
+        ImageInput::Path(&paths[1]),
+    ];
+    let fit = fit(4, 3, 3, How::Resize);
+    let left = decode_all(&inputs, fit, Broken::Skip).unwrap();
+    assert_eq!(left.rows, [0, 4]);
+    let expected = paths.map(|path| decode(&path, fit).unwrap());
+    assert_eq!(left.pixels, expected.concat());
+    let places: Vec<usize> = left.broken.iter().map(|(place, _)| *place).collect();
+    assert_eq!(places, [1, 2, 3]);
+    for ((_, reason), name) in left.broken.iter().zip(["cut.png: ", "missing.png", "short: 230 "]) {
+        assert!(reason.contains(name), "{reason}");
+    }
+    let error = decode_all(&inputs, fit, Broken::Fail).unwrap_err().to_string();
+    assert!(error.starts_with("cut.png: not a readable image"), "{error}");
 }
 
 #[test]

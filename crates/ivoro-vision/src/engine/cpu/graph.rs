@@ -3,7 +3,7 @@
 use super::convolution::{convolve_here, convolve_shared, prepare};
 use super::product::{Store, multiply_by_transposed};
 use super::window::{Window, kernel_to_engine};
-use crate::dataset::Shape;
+use crate::shape::Shape;
 
 /// The most numbers in memory at once, and the most weights: 1 GiB each.
 const MOST: usize = 1 << 28;

@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use crate::dataset::Shape;
 use crate::engine::Normalisation;
 use crate::error::Result;
+use crate::shape::Shape;
 
 use super::check_size;
 

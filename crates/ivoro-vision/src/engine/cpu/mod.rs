@@ -27,8 +27,8 @@ pub(crate) use optimiser::change;
 pub use trainer::CpuTrainer;
 
 use super::check_size;
-use crate::dataset::Shape;
 use crate::error::Result;
+use crate::shape::Shape;
 
 /// Rows of a tile, the unit that is multiplied at once.
 const ROWS: usize = 256;

@@ -10,10 +10,10 @@ use super::input::Lookup;
 use super::plan::{Layer, Plan};
 use super::product::Store;
 use super::{check_size, count_images, pool};
-use crate::dataset::Shape;
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
 use crate::network::{Architecture, EPSILON, Weights, affine};
+use crate::shape::Shape;
 
 /// Pixels of the images that go through the network together: enough for products of a good size
 /// in the last stage, few enough for the caches.

@@ -4,7 +4,7 @@ use ivoro::vectors::vectorised;
 use rayon::prelude::*;
 
 use crate::engine::State;
-use crate::train::Optimiser;
+use crate::recipe::Optimiser;
 
 /// Shares of the old values in Adam's running means.
 const BETAS: (f64, f64) = (0.9, 0.999);

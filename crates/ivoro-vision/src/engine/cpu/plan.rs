@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::check_size;
 use super::pool::Maximum;
 use super::window::{Window, kernel_to_engine};
-use crate::dataset::Shape;
 use crate::error::{Error, Result};
 use crate::network::{Architecture, Convolution, Stem};
+use crate::shape::Shape;
 
 /// A convolution with its normalisation, for images of one size.
 #[derive(Clone, Debug)]

@@ -11,11 +11,11 @@ use super::optimiser;
 use super::plan::{Linear, Plan};
 use super::tape::Tape;
 use super::{check_size, count_images};
-use crate::dataset::Shape;
 use crate::engine::{Anchor, Batch, Normalisation, State, Student, Tally, Trainer, begin};
 use crate::error::Result;
 use crate::network::{Architecture, Weights};
-use crate::train::Recipe;
+use crate::recipe::Recipe;
+use crate::shape::Shape;
 
 /// A network in training on the processor's cores.
 ///

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::error::OnnxError;
+use super::OnnxError;
 use super::graph::{Graph, Value};
 use super::options::{Layout, OnnxOptions, imagenet};
-use crate::dataset::Shape;
 use crate::error::{Error, Result};
+use crate::shape::Shape;
 
 /// The number of the element type `float`.
 const FLOAT: u64 = 1;

@@ -6,7 +6,7 @@ use ort::environment::Environment;
 use ort::session::Session;
 use ort::value::TensorRef;
 
-use super::error::OnnxError;
+use super::OnnxError;
 use super::pool::Tensor;
 use super::{Compute, Source};
 

@@ -18,7 +18,6 @@
 //! # Ok::<(), ivoro_vision::Error>(())
 //! ```
 
-mod error;
 mod graph;
 mod input;
 #[cfg(feature = "onnxruntime")]
@@ -33,7 +32,7 @@ mod wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-pub use error::OnnxError;
+pub use crate::error::OnnxError;
 pub use options::{Layout, OnnxOptions, Runtime};
 
 use self::graph::Graph;
@@ -41,8 +40,8 @@ use self::input::Input;
 use self::operator::Files;
 use self::pool::Tensor;
 use super::Backbone;
-use crate::dataset::Shape;
 use crate::error::{Error, Result};
+use crate::shape::Shape;
 use ivoro::Matrix;
 
 /// A message of protocol buffers can't be longer.

@@ -11,9 +11,9 @@ use super::options::Layout;
 use super::pool::Tensor;
 use super::wire::{Field, Fields};
 use super::{Compute, Source};
-use crate::dataset::Shape;
 use crate::engine::cpu::graph::{Builder, Graph};
 use crate::network::affine;
+use crate::shape::Shape;
 
 /// Networks of more operators are left to a runtime.
 const MOST_OPERATORS: usize = 4096;

@@ -1,8 +1,8 @@
 //! From a value that the network computed to one feature vector an image.
 
 use super::options::Layout;
-use crate::dataset::Shape;
 use crate::engine::cpu::graph::means;
+use crate::shape::Shape;
 
 /// A tensor of a runtime, its numbers in the order of its axes.
 #[derive(Clone, Debug)]

@@ -9,10 +9,10 @@ use super::Arithmetic;
 use super::forward::{Network, steps};
 use super::library::sent;
 use super::trainer::matrix;
-use crate::dataset::Shape;
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
 use crate::network::{Block, Convolution, Weights, fold};
+use crate::shape::Shape;
 
 /// Pixels computed at once: 1,024 images of 32×32.
 const PIXELS: usize = 1 << 20;

@@ -11,11 +11,11 @@ use super::layout::Layout;
 use super::library::{Adam, Graph, sent};
 use super::student::Looks;
 use super::weights::{DeviceAverage, DeviceWeights, refresh};
-use crate::dataset::Shape;
 use crate::engine::{Batch, Normalisation, State, Tally, Trainer, begin};
 use crate::error::{Error, Result};
 use crate::network::Architecture;
-use crate::train::{Optimiser, Recipe};
+use crate::recipe::{Optimiser, Recipe};
+use crate::shape::Shape;
 
 /// Adam's β₁ and β₂; β₁ is also the momentum of plain descent.
 pub(super) const BETAS: (f64, f64) = (0.9, 0.999);

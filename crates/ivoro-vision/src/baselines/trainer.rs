@@ -10,16 +10,17 @@ use ivoro_eval::record::PhaseOutcome;
 use ivoro_eval::run::assess;
 
 use super::Baseline;
-use super::classroom::{Classroom, look};
-use super::course::Course;
+use super::epoch_loop::EpochLoop;
 use super::exemplars::Memory;
 use super::head::{Head, fit};
-use super::method::{Lesson, Method, Phase};
-use crate::dataset::{Broken, Dataset, Fit, Split};
+use super::method::{Method, Phase, Step};
+use super::phase_data::{PhaseData, points_of};
+use crate::dataset::{Broken, Dataset, Split};
 use crate::engine::{Backbone, Device, State, Student};
 use crate::error::{Error, Result};
 use crate::network::Weights;
-use crate::train::Recipe;
+use crate::recipe::Recipe;
+use crate::shape::Fit;
 
 /// Epochs in which a method's head is brought to its own loss, before the first phase.
 const FIRST_EPOCHS: usize = 10;
@@ -30,10 +31,10 @@ const GENTLER: f32 = 0.1;
 /// Mixed into the seed there.
 const BALANCE: u64 = 0x6261_6c61;
 
-/// What every method is given: images, the order of classes, and a network trained on the base
-/// classes.
+/// Trains and tests baselines phase by phase, all on the same images, order of classes and network
+/// trained on the base classes.
 #[derive(Clone, Debug)]
-pub struct School<'a> {
+pub struct IncrementalTrainer<'a> {
     /// When the class of each training image arrives; nothing for images that can't be read.
     train_places: Vec<Option<usize>>,
     /// The same of test images.
@@ -60,7 +61,7 @@ pub struct Progress {
 
 /// A phase that was trained and tested.
 #[derive(Clone, Debug)]
-pub struct TaughtPhase {
+pub struct TrainedPhase {
     /// What was measured, one for each way to answer that was asked for.
     pub outcomes: Vec<PhaseOutcome>,
     /// What the network makes of all test images now.
@@ -72,12 +73,12 @@ pub struct TaughtPhase {
 }
 
 /// A network and head that are trained on.
-pub(super) struct Pupil {
+pub(super) struct TrainedModel {
     weights: Weights,
     pub(super) head: Head,
 }
 
-impl<'a> School<'a> {
+impl<'a> IncrementalTrainer<'a> {
     /// `order` are the data set's class ids in order of arrival, `phases` places in it. `recipe`
     /// is that of the phases after the base phase.
     #[allow(clippy::too_many_arguments, reason = "each is one fact that a run has anyway")]
@@ -131,56 +132,56 @@ impl<'a> School<'a> {
     }
 
     /// Trains and tests one method phase by phase. `readings` are the ways to answer that are
-    /// wanted, all of one [`training`](Baseline::training). `each_step` says whether to go on;
+    /// wanted, all of one [`training`](Baseline::training). `each_step` says whether to continue;
     /// a stopped training gives `None`.
-    pub fn teach(
+    pub fn run(
         &self,
         readings: &[Baseline],
         each_step: &mut dyn FnMut(Progress) -> bool,
-    ) -> Result<Option<Vec<TaughtPhase>>> {
+    ) -> Result<Option<Vec<TrainedPhase>>> {
         let Some(training) = readings.first().map(|reading| reading.training()) else {
             return Ok(Some(Vec::new()));
         };
-        self.teach_by(&mut *training.method(), readings, each_step)
+        self.run_method(&mut *training.method(), readings, each_step)
     }
 
     /// The same by a method that is given.
-    pub(super) fn teach_by(
+    pub(super) fn run_method(
         &self,
         method: &mut dyn Method,
         readings: &[Baseline],
         each_step: &mut dyn FnMut(Progress) -> bool,
-    ) -> Result<Option<Vec<TaughtPhase>>> {
+    ) -> Result<Option<Vec<TrainedPhase>>> {
         let free = readings.iter().find(|reading| reading.is_exemplar_free());
         if let Some(free) = free.filter(|_| method.memory().is_some()) {
             return Err(Error::Engine { what: format!("{free} keeps no images") });
         }
         let joint = readings.contains(&Baseline::JointTraining);
-        let mut pupil = self.pupil(method, joint)?;
-        let mut taught = Vec::new();
+        let mut model = self.first_model(method, joint)?;
+        let mut done = Vec::new();
         for (index, classes) in self.phases.iter().enumerate() {
             let started = Instant::now();
             let phase = Phase { index, classes: classes.clone() };
             let trained = match (index, joint) {
                 (0, true) => {
                     let all = Phase { index, classes: 0..self.dataset.classes.len() };
-                    self.phase(&all, method, &mut pupil, each_step)?
+                    self.phase(&all, method, &mut model, each_step)?
                 }
-                (0, false) => self.base_phase(&phase, method, &mut pupil).map(|()| true)?,
+                (0, false) => self.base_phase(&phase, method, &mut model).map(|()| true)?,
                 (_, true) => true,
-                (_, false) => self.phase(&phase, method, &mut pupil, each_step)?,
+                (_, false) => self.phase(&phase, method, &mut model, each_step)?,
             };
             if !trained {
                 return Ok(None);
             }
             let seconds = started.elapsed().as_secs_f64();
-            taught.push(self.test(&phase, readings, method, &pupil, seconds)?);
+            done.push(self.test(&phase, readings, method, &model, seconds)?);
         }
-        Ok(Some(taught))
+        Ok(Some(done))
     }
 
     /// The network and the head that a method begins with.
-    pub(super) fn pupil(&self, method: &mut dyn Method, joint: bool) -> Result<Pupil> {
+    pub(super) fn first_model(&self, method: &mut dyn Method, joint: bool) -> Result<TrainedModel> {
         let base = self.phases[0].len();
         let outputs = self.network.architecture.outputs;
         let mut weights = self.network.clone();
@@ -190,14 +191,14 @@ impl<'a> School<'a> {
             weights = Weights::random(architecture, normalisation, self.recipe.seed);
             let mut head = Head::new(weights.architecture.dimensions());
             head.grow(self.dataset.classes.len(), self.recipe.seed);
-            return Ok(Pupil { weights, head });
+            return Ok(TrainedModel { weights, head });
         }
         if method.sisters() > outputs / base {
             return Err(Error::NoRotations { outputs, classes: base });
         }
         let step = outputs / base / method.sisters();
         let head = Head::of_network(&weights, step, self.temperature());
-        Ok(Pupil { weights, head })
+        Ok(TrainedModel { weights, head })
     }
 
     /// The temperature that the network was trained at, as its file says; else the recipe's.
@@ -209,28 +210,33 @@ impl<'a> School<'a> {
     }
 
     /// The network stays as it is; a head of another loss is brought to it.
-    fn base_phase(&self, phase: &Phase, method: &mut dyn Method, pupil: &mut Pupil) -> Result<()> {
+    fn base_phase(
+        &self,
+        phase: &Phase,
+        method: &mut dyn Method,
+        model: &mut TrainedModel,
+    ) -> Result<()> {
         let recipe = self.recipe_for(method);
-        let mut student = self.student(&recipe, &pupil.weights)?;
-        let mut backbone = self.device.backbone(&pupil.weights)?;
-        let weights = &pupil.weights;
-        let mut room = Classroom::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
+        let mut student = self.student(&recipe, &model.weights)?;
+        let mut backbone = self.device.backbone(&model.weights)?;
+        let weights = &model.weights;
+        let mut data = PhaseData::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
         if method.sisters() == 1 {
-            let own = room.points()?;
-            fit(&mut pupil.head, &own.points, &recipe, FIRST_EPOCHS, |head, points, rows| {
+            let own = data.points()?;
+            fit(&mut model.head, &own.points, &recipe, FIRST_EPOCHS, |head, points, rows| {
                 let labels: Vec<usize> = rows.iter().map(|&row| own.labels[row]).collect();
-                let lesson = Lesson {
+                let step = Step {
                     labels: &labels,
                     before: None,
                     old: 0,
                     recipe: &recipe,
                     rate: recipe.rate,
-                    step: 0,
+                    index: 0,
                 };
-                method.teach(&lesson, points, head).map(|_| ())
+                method.loss(&step, points, head).map(|_| ())
             })?;
         }
-        method.finish(phase, &mut room, &mut pupil.head)
+        method.finish(phase, &mut data, &mut model.head)
     }
 
     /// One phase of training; `false` if it was stopped.
@@ -238,48 +244,60 @@ impl<'a> School<'a> {
         &self,
         phase: &Phase,
         method: &mut dyn Method,
-        pupil: &mut Pupil,
+        model: &mut TrainedModel,
         each_step: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<bool> {
         let recipe = self.recipe_for(method);
-        let old_head = pupil.head.clone();
+        let old_head = model.head.clone();
         let mut before: Option<Box<dyn Backbone>> = None;
-        let mut student = self.student(&recipe, &pupil.weights)?;
+        let mut student = self.student(&recipe, &model.weights)?;
         if phase.index > 0 {
             let outputs = phase.classes.len() * method.sisters();
-            pupil.head.grow(outputs, mix(recipe.seed, phase.index as u64));
-            let mut backbone = self.device.backbone(&pupil.weights)?;
-            let weights = &pupil.weights;
-            let mut room =
-                Classroom::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
-            method.begin(phase, &mut room, &mut pupil.head)?;
+            model.head.grow(outputs, mix(recipe.seed, phase.index as u64));
+            let mut backbone = self.device.backbone(&model.weights)?;
+            let weights = &model.weights;
+            let mut data =
+                PhaseData::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
+            method.begin(phase, &mut data, &mut model.head)?;
             before = method.needs_before().then_some(backbone);
         }
         let mut rows = self.rows(&phase.classes);
         rows.extend_from_slice(method.memory().map_or(&[], Memory::rows));
-        let mut course =
-            Course { school: self, phase, recipe: &recipe, before, old_head: &old_head, step: 0 };
-        if !course.go(rows, &mut *student, method, &mut pupil.head, each_step)? {
+        let mut epoch_loop = EpochLoop {
+            trainer: self,
+            phase,
+            recipe: &recipe,
+            before,
+            old_head: &old_head,
+            steps_done: 0,
+        };
+        if !epoch_loop.train_epochs(rows, &mut *student, method, &mut model.head, each_step)? {
             return Ok(false);
         }
-        self.finish(phase, &recipe, &mut *student, method, pupil)?;
+        self.finish(phase, &recipe, &mut *student, method, model)?;
         let Some(share) = method.balanced().filter(|_| phase.index > 0) else { return Ok(true) };
         let epochs = ((recipe.epochs as f64 * share).ceil() as usize).max(1);
         let seed = mix(recipe.seed, BALANCE);
         let shorter = recipe.clone().in_epochs(epochs);
         let gentler = Recipe { rate: GENTLER * recipe.rate, seed, ..shorter };
         // all outputs, new ones too, are distilled from the network as the phase has left it
-        let mut student = self.student(&gentler, &pupil.weights)?;
-        let left = pupil.head.clone();
-        let before = Some(self.device.backbone(&pupil.weights)?);
-        let mut course =
-            Course { school: self, phase, recipe: &gentler, before, old_head: &left, step: 0 };
-        pupil.head.begin();
+        let mut student = self.student(&gentler, &model.weights)?;
+        let left = model.head.clone();
+        let before = Some(self.device.backbone(&model.weights)?);
+        let mut epoch_loop = EpochLoop {
+            trainer: self,
+            phase,
+            recipe: &gentler,
+            before,
+            old_head: &left,
+            steps_done: 0,
+        };
+        model.head.begin();
         let rows = method.memory().map_or(Vec::new(), |memory| memory.rows().to_vec());
-        if !course.go(rows, &mut *student, method, &mut pupil.head, each_step)? {
+        if !epoch_loop.train_epochs(rows, &mut *student, method, &mut model.head, each_step)? {
             return Ok(false);
         }
-        self.finish(phase, &recipe, &mut *student, method, pupil)?;
+        self.finish(phase, &recipe, &mut *student, method, model)?;
         Ok(true)
     }
 
@@ -290,16 +308,16 @@ impl<'a> School<'a> {
         recipe: &Recipe,
         student: &mut dyn Student,
         method: &mut dyn Method,
-        pupil: &mut Pupil,
+        model: &mut TrainedModel,
     ) -> Result<()> {
         let state = student.state()?;
         let (learned, measured) = state.result();
-        pupil.weights.learned = learned.to_vec();
-        pupil.weights.measured = measured.to_vec();
-        let mut backbone = self.device.backbone(&pupil.weights)?;
-        let weights = &pupil.weights;
-        let mut room = Classroom::new(self, phase, recipe, weights, student, &mut *backbone);
-        method.finish(phase, &mut room, &mut pupil.head)
+        model.weights.learned = learned.to_vec();
+        model.weights.measured = measured.to_vec();
+        let mut backbone = self.device.backbone(&model.weights)?;
+        let weights = &model.weights;
+        let mut data = PhaseData::new(self, phase, recipe, weights, student, &mut *backbone);
+        method.finish(phase, &mut data, &mut model.head)
     }
 
     fn test(
@@ -307,22 +325,22 @@ impl<'a> School<'a> {
         phase: &Phase,
         readings: &[Baseline],
         method: &dyn Method,
-        pupil: &Pupil,
+        model: &TrainedModel,
         learn_seconds: f64,
-    ) -> Result<TaughtPhase> {
+    ) -> Result<TrainedPhase> {
         let started = Instant::now();
-        let mut backbone = self.device.backbone(&pupil.weights)?;
+        let mut backbone = self.device.backbone(&model.weights)?;
         let test = &self.dataset.test;
         let rows: Vec<usize> =
             (0..test.len()).filter(|&row| self.test_place(row).is_some()).collect();
-        let points = look(self, &mut *backbone, test, &rows, None)?;
+        let points = points_of(self, &mut *backbone, test, &rows, None)?;
         let labels: Vec<u32> =
             rows.iter().filter_map(|&row| self.test_place(row)).map(|place| place as u32).collect();
         let known = phase.classes.end;
         let phases = &self.phases[..=phase.index];
         let mut outcomes = Vec::new();
         for &reading in readings {
-            let all = method.distances(reading, &points, &pupil.head);
+            let all = method.distances(reading, &points, &model.head);
             let distances = first_columns(&all, known)?;
             let evaluation =
                 Evaluation { distances, strangeness: None, uncertainty: None, temperature: None };
@@ -333,15 +351,15 @@ impl<'a> School<'a> {
                 (Baseline::JointTraining, _) => self.dataset.train.len(),
                 (_, each) => each.unwrap_or(0) * known,
             };
-            outcome.bytes = pupil.head.bytes() + method.bytes() + images * self.fit.shape.len();
+            outcome.bytes = model.head.bytes() + method.bytes() + images * self.fit.shape.len();
             outcomes.push(outcome);
         }
         let sites = method.is_linear().then(|| {
-            let rows = || pupil.head.rows().step_by(method.sisters()).take(known);
+            let rows = || model.head.rows().step_by(method.sisters()).take(known);
             let factor = mean_length(points.iter_rows()) / mean_length(rows().map(|(row, _)| row));
             rows().map(|(row, bias)| power_site(row, bias, 2.0 * factor)).collect()
         });
-        Ok(TaughtPhase { outcomes, points, labels, sites })
+        Ok(TrainedPhase { outcomes, points, labels, sites })
     }
 
     /// The recipe, with as many views in a step whatever the method.

@@ -1,8 +1,12 @@
 //! Everything that can go wrong with images, one variant per thing a caller can act on.
 
+mod onnx;
+
 use std::path::{Path, PathBuf};
 
-use crate::dataset::Shape;
+pub use onnx::OnnxError;
+
+use crate::shape::Shape;
 
 /// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -21,7 +25,7 @@ pub enum Error {
 
     /// A network in an ONNX file can't be used.
     #[error(transparent)]
-    Onnx(#[from] crate::engine::onnx::OnnxError),
+    Onnx(#[from] OnnxError),
 
     /// There is nothing at the path given.
     #[error("{path}: there is no such file or folder; expected {expected}")]
@@ -205,7 +209,7 @@ pub enum Error {
 
     /// A method needs a network that tells rotations apart.
     #[error(
-        "PASS goes on from a network trained with rotations, 4 outputs a class; this one has \
+        "PASS starts from a network trained with rotations, 4 outputs per class; this one has \
          {outputs} for {classes} classes"
     )]
     NoRotations {

@@ -1,17 +1,20 @@
 //! What a method may see before and after a phase: the images of the phase's own classes, those it
-//! keeps in a [`Memory`], and the network as it is. Of no other image is there a way to ask.
+//! keeps in a [`Memory`], and the network as it is. No other image can be reached from here, so a
+//! method that keeps none can't use an image of an earlier phase.
 
 use ivoro::Matrix;
 use ivoro::random::{mix, permutation};
 
 use super::exemplars::Memory;
 use super::method::Phase;
-use super::school::School;
-use crate::dataset::{Broken, Shape, Split};
+use super::trainer::IncrementalTrainer;
+use crate::dataset::{Broken, Split};
 use crate::engine::{Backbone, Student};
 use crate::error::Result;
 use crate::network::Weights;
-use crate::train::{Recipe, augment};
+use crate::recipe::Recipe;
+use crate::shape::Shape;
+use crate::train::augment;
 
 /// Images asked about at once.
 const AT_ONCE: usize = 512;
@@ -24,9 +27,13 @@ pub(super) struct Labelled {
     pub(super) labels: Vec<usize>,
 }
 
-/// A phase, before its epochs or after them.
-pub(super) struct Classroom<'s, 'a> {
-    school: &'s School<'a>,
+/// The data of one phase, before its epochs or after them.
+///
+/// The trainer, and with it the rest of the data set, is private to this file. Every function here
+/// takes rows from the classes of the phase or from a [`Memory`], so that the images of earlier
+/// phases can't be reached by a method that keeps none.
+pub(super) struct PhaseData<'s, 'a> {
+    trainer: &'s IncrementalTrainer<'a>,
     phase: &'s Phase,
     pub(super) recipe: &'s Recipe,
     pub(super) weights: &'s Weights,
@@ -34,55 +41,55 @@ pub(super) struct Classroom<'s, 'a> {
     pub(super) backbone: &'s mut dyn Backbone,
 }
 
-impl<'s, 'a> Classroom<'s, 'a> {
+impl<'s, 'a> PhaseData<'s, 'a> {
     /// The images of one phase, with the network that is trained and a frozen copy of it.
     pub(super) fn new(
-        school: &'s School<'a>,
+        trainer: &'s IncrementalTrainer<'a>,
         phase: &'s Phase,
         recipe: &'s Recipe,
         weights: &'s Weights,
         student: &'s mut dyn Student,
         backbone: &'s mut dyn Backbone,
     ) -> Self {
-        Self { school, phase, recipe, weights, student, backbone }
+        Self { trainer, phase, recipe, weights, student, backbone }
     }
 
     /// Points of the phase's training images, as they are.
     pub(super) fn points(&mut self) -> Result<Labelled> {
-        let rows = self.school.rows(&self.phase.classes);
-        let labels = rows.iter().filter_map(|&row| self.school.place(row)).collect();
-        Ok(Labelled { points: self.look_at(&rows)?, labels })
+        let rows = self.trainer.rows(&self.phase.classes);
+        let labels = rows.iter().filter_map(|&row| self.trainer.place(row)).collect();
+        Ok(Labelled { points: self.points_at(&rows)?, labels })
     }
 
     /// The same, class by class.
     pub(super) fn points_by_class(&mut self) -> Result<Vec<Matrix>> {
         let classes = self.phase.classes.clone();
-        classes.map(|class| self.look_at(&self.school.rows(&(class..class + 1)))).collect()
+        classes.map(|class| self.points_at(&self.trainer.rows(&(class..class + 1)))).collect()
     }
 
     /// Points of kept images, class by class in order of arrival.
     pub(super) fn points_kept(&mut self, memory: &Memory) -> Result<Vec<Matrix>> {
-        memory.by_class().map(|rows| self.look_at(rows)).collect()
+        memory.by_class().map(|rows| self.points_at(rows)).collect()
     }
 
-    fn look_at(&mut self, rows: &[usize]) -> Result<Matrix> {
-        let school = self.school;
-        look(school, self.backbone, &school.dataset.train, rows, None)
+    fn points_at(&mut self, rows: &[usize]) -> Result<Matrix> {
+        let trainer = self.trainer;
+        points_of(trainer, self.backbone, &trainer.dataset.train, rows, None)
     }
 
     /// Points of the phase's images with their quarters exchanged: they show none of the classes.
     pub(super) fn strange_points(&mut self) -> Result<Matrix> {
-        let school = self.school;
-        let rows = school.rows(&self.phase.classes);
-        let train = &school.dataset.train;
-        look(school, self.backbone, train, &rows, Some(exchange_quarters))
+        let trainer = self.trainer;
+        let rows = trainer.rows(&self.phase.classes);
+        let train = &trainer.dataset.train;
+        points_of(trainer, self.backbone, train, &rows, Some(exchange_quarters))
     }
 
     /// Keeps images of each class of the phase.
     pub(super) fn keep(&mut self, memory: &mut Memory) -> Result<()> {
         for class in self.phase.classes.clone() {
-            let rows = self.school.rows(&(class..class + 1));
-            memory.keep(&rows, &self.look_at(&rows)?);
+            let rows = self.trainer.rows(&(class..class + 1));
+            memory.keep(&rows, &self.points_at(&rows)?);
         }
         Ok(())
     }
@@ -94,18 +101,18 @@ impl<'s, 'a> Classroom<'s, 'a> {
         (batch, most): (usize, usize),
         mut work: impl FnMut(&mut dyn Student, &[u8], &[usize]) -> Result<()>,
     ) -> Result<usize> {
-        let rows = self.school.rows(&self.phase.classes);
+        let rows = self.trainer.rows(&self.phase.classes);
         let order = permutation(mix(self.recipe.seed, most as u64), rows.len());
         let rows: Vec<usize> = order.into_iter().map(|at| rows[at]).collect();
         let batch = batch.min(rows.len()).max(1);
         let stream = mix(self.recipe.seed ^ MEASURED, self.phase.index as u64);
         let mut done = 0;
         for rows in rows.chunks_exact(batch).take(most) {
-            let School { dataset, fit, .. } = self.school;
+            let IncrementalTrainer { dataset, fit, .. } = self.trainer;
             let mut images = dataset.train.read(rows, *fit, Broken::Fail)?;
             augment(&mut images.pixels, images.shape, rows, &self.recipe.augmentation, stream);
             let labels: Vec<usize> =
-                rows.iter().filter_map(|&row| self.school.place(row)).collect();
+                rows.iter().filter_map(|&row| self.trainer.place(row)).collect();
             work(self.student, &images.pixels, &labels)?;
             done += 1;
         }
@@ -116,10 +123,10 @@ impl<'s, 'a> Classroom<'s, 'a> {
 /// What is done to the pixels of images of one shape.
 type Change = fn(&[u8], Shape) -> Vec<u8>;
 
-/// What a frozen network makes of images, each changed first where that is asked for. A school has
+/// What a frozen network makes of images, each changed first where that is asked for. A trainer has
 /// rows of images that can be read alone.
-pub(super) fn look(
-    school: &School<'_>,
+pub(super) fn points_of(
+    trainer: &IncrementalTrainer<'_>,
     backbone: &mut dyn Backbone,
     split: &Split,
     rows: &[usize],
@@ -127,7 +134,7 @@ pub(super) fn look(
 ) -> Result<Matrix> {
     let mut points: Option<Matrix> = None;
     for rows in rows.chunks(AT_ONCE) {
-        let images = split.read(rows, school.fit, Broken::Fail)?;
+        let images = split.read(rows, trainer.fit, Broken::Fail)?;
         let changed = change.map(|change| change(&images.pixels, images.shape));
         let pixels = changed.as_ref().unwrap_or(&images.pixels);
         let mut found = backbone.features(pixels, images.shape, &[0])?;

@@ -10,9 +10,9 @@ use crate::error::{Error, Result};
 pub struct Recipe {
     /// Times every training image is seen.
     pub epochs: usize,
-    /// Training images in a step; each is seen at all four rotations if `rotations` is on.
+    /// Training images per step; each is seen at all four rotations if `rotations` is on.
     pub batch: usize,
-    /// Whether each class has four sister classes, one a rotation: label 4y + rotation.
+    /// Whether each class has four sister classes, one per rotation: label 4y + rotation.
     pub rotations: bool,
     /// Logits are divided by this before the softmax.
     pub temperature: f32,
@@ -126,7 +126,7 @@ impl Augmentation {
 }
 
 impl Recipe {
-    /// Outputs a class has: itself, or itself and three rotated sisters.
+    /// Outputs per class: itself, or itself and three rotated sisters.
     pub fn sisters(&self) -> usize {
         if self.rotations { 4 } else { 1 }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::dataset::Shape;
+use crate::shape::Shape;
 
 /// What went wrong with an ONNX network: lower case, what, which, expected, found.
 #[derive(Debug, thiserror::Error)]

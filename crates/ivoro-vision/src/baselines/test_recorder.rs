@@ -3,15 +3,15 @@
 use ivoro::Matrix;
 
 use super::Baseline;
-use super::classroom::Classroom;
 use super::exemplars::Memory;
 use super::head::Head;
 use super::losses::direction;
-use super::method::{Lesson, Loss, Method, Phase};
+use super::method::{Loss, Method, Phase, Step};
+use super::phase_data::PhaseData;
 use crate::error::Result;
 
-/// A method that writes down what it is given, and what becomes of the head.
-pub(super) struct Watched {
+/// Passes every call to a method and records what it is given and what becomes of the head.
+pub(super) struct TestRecorder {
     inner: Box<dyn Method>,
     /// Outputs of the network before and of the head, in each step that asks that network.
     pub(super) distilled: Vec<(usize, usize)>,
@@ -22,14 +22,14 @@ pub(super) struct Watched {
     pub(super) wanted: Vec<Vec<f32>>,
 }
 
-impl Watched {
+impl TestRecorder {
     pub(super) fn new(baseline: Baseline) -> Self {
         let (distilled, begun, ended) = (Vec::new(), Vec::new(), Vec::new());
         Self { inner: baseline.method(), distilled, begun, ended, wanted: Vec::new() }
     }
 }
 
-impl Method for Watched {
+impl Method for TestRecorder {
     fn memory(&self) -> Option<&Memory> {
         self.inner.memory()
     }
@@ -38,34 +38,34 @@ impl Method for Watched {
         self.inner.needs_before()
     }
 
-    fn teach(&mut self, lesson: &Lesson<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
-        if let Some(before) = lesson.before {
-            assert_eq!(before.head.len(), lesson.old);
-            self.distilled.push((lesson.old, head.len()));
+    fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss> {
+        if let Some(before) = step.before {
+            assert_eq!(before.head.len(), step.old);
+            self.distilled.push((step.old, head.len()));
         }
-        self.inner.teach(lesson, points, head)
+        self.inner.loss(step, points, head)
     }
 
     fn begin(
         &mut self,
         phase: &Phase,
-        room: &mut Classroom<'_, '_>,
+        data: &mut PhaseData<'_, '_>,
         head: &mut Head,
     ) -> Result<()> {
-        self.inner.begin(phase, room, head)?;
+        self.inner.begin(phase, data, head)?;
         self.begun.push(head.values().to_vec());
-        self.wanted = room.points_by_class()?.iter().map(direction).collect::<Result<_>>()?;
+        self.wanted = data.points_by_class()?.iter().map(direction).collect::<Result<_>>()?;
         Ok(())
     }
 
     fn finish(
         &mut self,
         phase: &Phase,
-        room: &mut Classroom<'_, '_>,
+        data: &mut PhaseData<'_, '_>,
         head: &mut Head,
     ) -> Result<()> {
         self.ended.push(head.values().to_vec());
-        self.inner.finish(phase, room, head)
+        self.inner.finish(phase, data, head)
     }
 
     fn balanced(&self) -> Option<f64> {

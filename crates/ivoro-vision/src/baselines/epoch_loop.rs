@@ -1,30 +1,32 @@
-//! The epochs of a phase: batch, points, the method's loss, and the way back.
+//! The epochs of a phase: batch, points, the method's loss, and the backward pass.
 
 use ivoro::View;
 use ivoro::random::mix;
 
 use super::head::Head;
-use super::method::{Before, Lesson, Method, Phase};
-use super::school::{Progress, School};
-use crate::dataset::Shape;
+use super::method::{Before, Method, Phase, Step};
+use super::trainer::{IncrementalTrainer, Progress};
 use crate::engine::{Backbone, Student};
 use crate::error::{Error, Result};
-use crate::train::{Ready, Recipe, TrainingData, each_batch};
+use crate::recipe::Recipe;
+use crate::shape::Shape;
+use crate::train::{Ready, TrainingData, each_batch};
 use crate::view::turned;
 
 /// The epochs of one phase.
-pub(super) struct Course<'s, 'a> {
-    pub(super) school: &'s School<'a>,
+pub(super) struct EpochLoop<'s, 'a> {
+    pub(super) trainer: &'s IncrementalTrainer<'a>,
     pub(super) phase: &'s Phase,
     pub(super) recipe: &'s Recipe,
     pub(super) before: Option<Box<dyn Backbone>>,
     pub(super) old_head: &'s Head,
-    pub(super) step: u64,
+    /// Steps of the phase that are done, over all its epochs.
+    pub(super) steps_done: u64,
 }
 
-impl Course<'_, '_> {
+impl EpochLoop<'_, '_> {
     /// Trains on some rows; `false` if it was stopped.
-    pub(super) fn go(
+    pub(super) fn train_epochs(
         &mut self,
         rows: Vec<usize>,
         student: &mut dyn Student,
@@ -32,8 +34,8 @@ impl Course<'_, '_> {
         head: &mut Head,
         each_step: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<bool> {
-        let School { dataset, fit, .. } = self.school;
-        let places = (0..dataset.train.len()).map(|row| self.school.place(row));
+        let IncrementalTrainer { dataset, fit, .. } = self.trainer;
+        let places = (0..dataset.train.len()).map(|row| self.trainer.place(row));
         let targets = places.map(|place| place.map(|place| place as u32)).collect();
         let data =
             TrainingData { images: &dataset.train, rows, held_out: Vec::new(), targets, fit: *fit };
@@ -45,7 +47,7 @@ impl Course<'_, '_> {
                 let phase = self.phase.index + 1;
                 each_step(Progress { phase, epoch: (epoch, recipe.epochs), step: (step, steps) })
             };
-            let (before, old_head, count) = (&mut self.before, self.old_head, &mut self.step);
+            let (before, old_head, count) = (&mut self.before, self.old_head, &mut self.steps_done);
             let (shape, sisters) = (fit.shape, method.sisters());
             let views = |ready: Ready| views(&ready, shape, sisters);
             let work = |(pixels, labels): &(Vec<u8>, Vec<usize>), rate: f32| -> Result<()> {
@@ -55,16 +57,16 @@ impl Course<'_, '_> {
                 };
                 let before = points.map(|points| Before { points, head: old_head });
                 let old = if self.phase.index == 0 { 0 } else { old_head.len() };
-                let lesson = Lesson {
+                let step = Step {
                     labels,
                     before: before.as_ref(),
                     old,
                     recipe: &recipe,
                     rate,
-                    step: *count,
+                    index: *count,
                 };
                 let points = student.look(pixels)?;
-                let loss = method.teach(&lesson, &points, head)?;
+                let loss = method.loss(&step, &points, head)?;
                 if !loss.value.is_finite() {
                     return Err(Error::Diverged { epoch: epoch + 1, loss: loss.value });
                 }

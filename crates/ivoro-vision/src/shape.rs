@@ -1,0 +1,81 @@
+//! The shape of images, and how others are brought to it.
+
+use std::fmt;
+
+/// The most pixels of a file that are decoded: enough for any camera, and far from a bomb.
+pub(crate) const MOST_PIXELS: u64 = 1 << 27;
+
+/// Height, width and channels (1 or 3) of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Rows.
+    pub height: usize,
+    /// Columns.
+    pub width: usize,
+    /// 1 for grey, 3 for red, green and blue.
+    pub channels: usize,
+}
+
+impl Shape {
+    /// The number of bytes of an image.
+    pub fn len(&self) -> usize {
+        self.height * self.width * self.channels
+    }
+
+    /// Whether an image has no pixel.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether there are pixels, not too many, of 1 or 3 channels.
+    pub(crate) fn is_valid(self) -> bool {
+        let area = (self.height as u64).checked_mul(self.width as u64);
+        matches!(self.channels, 1 | 3) && area.is_some_and(|area| (1..=MOST_PIXELS).contains(&area))
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let colour = if self.channels == 1 { "grey" } else { "colour" };
+        write!(f, "{}×{} {colour}", self.width, self.height)
+    }
+}
+
+/// The shape that images are brought to, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fit {
+    /// The shape wanted.
+    pub shape: Shape,
+    /// How others are brought to it.
+    pub how: How,
+}
+
+/// How an image of another shape is brought to the one asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Not at all: another size or number of channels is an error.
+    Exact,
+    /// Both sides are scaled on their own; channels are converted.
+    Resize,
+    /// The shorter side is scaled to `resize`, then the centre is cut out; channels are converted.
+    ResizeThenCentreCrop {
+        /// The length of the shorter side, at least that of the sides asked for.
+        resize: usize,
+    },
+}
+
+impl fmt::Display for Fit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.shape, self.how)
+    }
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact => f.write_str("exact"),
+            Self::Resize => f.write_str("stretch"),
+            Self::ResizeThenCentreCrop { resize } => write!(f, "centre of {resize}"),
+        }
+    }
+}
