@@ -17,7 +17,7 @@ use ivoro::head::Optimiser;
 use ivoro::regression::{FitOptions, Objective, Penalty, fit};
 use ivoro::statistics::{Grid, SecondMoments, sums_by_class};
 use ivoro::tune::Given;
-use ivoro::{Error, Features, Matrix, Model, ModelOptions, Variant};
+use ivoro::{Error, Matrix, Model, ModelOptions, Samples, Variant};
 use ivoro_io::features::{self, ReadOptions};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ fn model(path: &Path, variant: &str, ridge: Option<f64>) -> Result<Value, Error>
     // checking the numbers is part of the call on both sides
     let samples = || {
         let points = Matrix::shared(rows, cols, numbers.clone())?;
-        Features::single("bench", points, read.labels().to_vec(), read.classes().len())
+        Samples::single("bench", points, read.labels().to_vec(), read.classes().len())
     };
     let variant: Variant = variant.parse()?;
     let given = Given { ridge, ..Given::default() };

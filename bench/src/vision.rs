@@ -52,7 +52,7 @@ pub(crate) fn train(images: usize, repeats: usize) -> Result<Value, Error> {
     Ok(json!({"seconds": seconds, "images": 4 * images, "check": loss}))
 }
 
-/// Features of the last layer.
+/// Samples of the last layer.
 pub(crate) fn extract(images: usize, repeats: usize) -> Result<Value, Error> {
     let mut network = Network::new(&weights())?;
     let pixels = pixels(images);

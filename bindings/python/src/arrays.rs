@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use ivoro::{Features, Matrix, View};
+use ivoro::{Matrix, Points, Samples, View};
 use numpy::{
     Element, IntoPyArray, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray1,
     PyUntypedArrayMethods, ndarray,
@@ -215,9 +215,14 @@ impl Labels {
     }
 }
 
-/// Features from layers; without labels, all rows are of one class that nobody looks at.
-pub(crate) fn features(layers: &[Layer], labels: Option<Labels>, keep: bool) -> Outcome<Features> {
-    let (rows, views) = layers.first().map_or((0, 0), |layer| (layer.rows, layer.views));
+/// Labelled samples from layers.
+pub(crate) fn samples(layers: &[Layer], labels: Labels, keep: bool) -> Outcome<Samples> {
+    Ok(Samples::new(points(layers, keep)?, labels.codes, labels.names.into())?)
+}
+
+/// Points from layers.
+pub(crate) fn points(layers: &[Layer], keep: bool) -> Outcome<Points> {
+    let views = layers.first().map_or(0, |layer| layer.views);
     if layers.len() > LAYERS.len() || layers.is_empty() {
         let found = layers.len();
         return Err(Failure::value(format!("features: expected one or two layers, found {found}")));
@@ -229,14 +234,12 @@ pub(crate) fn features(layers: &[Layer], labels: Option<Labels>, keep: bool) -> 
         let wanted = "1 view, 2 (mirror), 4 (rotations) or 8 (rotations, then of the mirror)";
         Failure::value(format!("features: expected {wanted}, found {views}"))
     })?;
-    let labels = labels.unwrap_or_else(|| Labels { codes: vec![0; rows], names: vec!["?".into()] });
     let mut blocks = Vec::with_capacity(layers.len() * views);
     for layer in layers {
         blocks.extend(layer.matrices(keep)?);
     }
     let names = LAYERS[..layers.len()].iter().map(|&name| name.to_owned()).collect();
-    let classes = labels.names.into();
-    Ok(Features::new("features", names, angles, blocks, labels.codes, classes)?)
+    Ok(Points::new("features", names, angles, blocks)?)
 }
 
 /// A matrix as an array; its numbers move, they are not copied.

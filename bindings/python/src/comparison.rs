@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use ivoro::{Features, Matrix, ModelOptions, Split};
+use ivoro::{Matrix, ModelOptions, Points, Split};
 use ivoro_eval::comparison::{Method, Provenance, begin, suitable};
 use ivoro_eval::peers::PeerSettings;
 use ivoro_eval::record::{PhaseOutcome, RunRecord};
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
 
-use crate::arrays::{Labels, Layer, features};
+use crate::arrays::{Labels, Layer, samples};
 use crate::failure::{Failure, Outcome};
 use crate::settings::options;
 use crate::threads::{beside, detached};
@@ -75,8 +75,7 @@ impl Source {
                 Ok((split, Provenance { features: name, split: origin.to_string() }))
             }
             Self::Arrays(train, test) => {
-                let part =
-                    |(layers, labels): (Vec<Layer>, Labels)| features(&layers, Some(labels), true);
+                let part = |(layers, labels): (Vec<Layer>, Labels)| samples(&layers, labels, true);
                 let split = Split { train: part(train)?, test: part(test)? };
                 let text = "training and test arrays".to_owned();
                 Ok((split, Provenance { features: "arrays".to_owned(), split: text }))
@@ -200,10 +199,11 @@ pub(crate) fn read_features(py: Python<'_>, path: PathBuf) -> Outcome<Bound<'_, 
     let sets = [("train", train), ("test", test), ("all", all)];
     let first = sets.iter().find_map(|(_, set)| set.as_ref()).ok_or_else(|| empty(&path))?;
     let out = PyDict::new(py);
-    let views: Vec<String> = first.features.views().iter().map(ToString::to_string).collect();
-    out.set_item("layers", first.features.layers())?;
+    let views: Vec<String> = first.points().views().iter().map(ToString::to_string).collect();
+    out.set_item("layers", first.points().layers())?;
     out.set_item("views", views)?;
-    out.set_item("classes", first.features.classes().to_vec())?;
+    let classes = first.labelled().map_or_else(|| vec!["?".to_owned()], |it| it.classes().to_vec());
+    out.set_item("classes", classes)?;
     for (name, set) in &sets {
         let arrays = set.as_ref().map(|set| arrays(py, set)).transpose()?;
         out.set_item(*name, arrays)?;
@@ -216,16 +216,16 @@ fn empty(path: &Path) -> Failure {
 }
 
 fn arrays<'py>(py: Python<'py>, set: &Set) -> Outcome<Arrays<'py>> {
-    let samples = &set.features;
+    let samples = set.points();
     let layers = (0..samples.layers().len()).map(|layer| interleaved(py, samples, layer));
-    let labels = set.labelled.then(|| samples.labels().to_vec().into_pyarray(py));
+    let labels = set.labelled().map(|samples| samples.labels().to_vec().into_pyarray(py));
     Ok((layers.collect::<Outcome<_>>()?, labels))
 }
 
 /// One layer as [rows, views, dim].
 fn interleaved<'py>(
     py: Python<'py>,
-    samples: &Features,
+    samples: &Points,
     layer: usize,
 ) -> Outcome<Bound<'py, PyArray3<f32>>> {
     let blocks: Vec<&Matrix> =

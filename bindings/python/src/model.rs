@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use rayon::prelude::*;
 
-use crate::arrays::{Labels, Layer, Names, array, features, wide};
+use crate::arrays::{Labels, Layer, Names, array, points, samples, wide};
 use crate::failure::{Failure, Outcome};
 use crate::settings::options;
 use crate::threads::beside;
@@ -125,7 +125,7 @@ fn answers(
     grouping: Option<&Grouping>,
     absolute: bool,
 ) -> Outcome<Answers> {
-    let answers = model.head().ask(&features(layers, None, false)?, absolute)?;
+    let answers = model.head().ask(&points(layers, false)?, absolute)?;
     match grouping {
         Some(grouping) => grouping.join(answers),
         None => Ok(answers),
@@ -154,7 +154,7 @@ impl Model {
     ) -> Outcome<()> {
         let labels = Labels::new(&codes, names);
         beside(py, threads, |pool| {
-            let features = pool.install(|| features(&layers, Some(labels), false))?;
+            let features = pool.install(|| samples(&layers, labels, false))?;
             let mut model = self.write();
             let model = &mut *model;
             let before = model.head().classes().len();
@@ -179,7 +179,7 @@ impl Model {
         let grouping = Grouping::new(groups, rule)?;
         let nearest = self.asked(py, threads, |model| {
             if grouping.is_none() {
-                return Ok(model.head().predict(&features(&layers, None, false)?)?);
+                return Ok(model.head().predict(&points(&layers, false)?)?);
             }
             let distances = answers(model, &layers, grouping.as_ref(), false)?.distances;
             Ok(distances.iter_rows().map(first_least).collect())
@@ -202,7 +202,7 @@ impl Model {
             if grouping.is_some() {
                 return Ok(answers(model, &layers, grouping.as_ref(), false)?.distances);
             }
-            Ok(ivoro_eval::Learner::distances(model, &features(&layers, None, false)?)?)
+            Ok(model.head().distances(&points(&layers, false)?)?)
         })?;
         array(py, distances)
     }

@@ -116,7 +116,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Features (where the input is a features file)")]
+#[command(next_help_heading = "Samples (where the input is a features file)")]
 pub(crate) struct InputArguments {
     /// Labels of a lone .npy file, as another .npy file.
     #[arg(long, value_name = "FILE")]
@@ -188,7 +188,7 @@ impl From<&str> for Judge {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// Features file (.features/.safetensors, .npz, .npy, .parquet or .arrow) or a data set of
+    /// Samples file (.features/.safetensors, .npz, .npy, .parquet or .arrow) or a data set of
     /// images (folder, archive), on whose base classes a network is trained first. Without one,
     /// the small real features that come with the program.
     pub(crate) features: Option<PathBuf>,
@@ -221,7 +221,7 @@ pub(crate) struct RunArguments {
     pub(crate) tuned_on_test: bool,
 
     /// Choose settings on classes that the network was not trained on: a second network is trained
-    /// on half of the base classes, and held-out training images of all of them judge. Features
+    /// on half of the base classes, and held-out training images of all of them judge. Samples
     /// need them in a file: --judge=FILE, the classes of the network's training first.
     #[arg(
         long,
@@ -280,7 +280,7 @@ pub(crate) struct LearnArguments {
     /// The model file; begun if it does not exist.
     pub(crate) model: PathBuf,
 
-    /// Features of the new classes, or with --backbone a folder of images by class.
+    /// Samples of the new classes, or with --backbone a folder of images by class.
     pub(crate) features: PathBuf,
 
     /// Variant of a new model (default: iVoro-N); an existing one keeps its own, and its settings.
@@ -324,7 +324,7 @@ pub(crate) struct PredictArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of the queries; labels, if there are any, are used to report the accuracy. With
+    /// Samples of the queries; labels, if there are any, are used to report the accuracy. With
     /// --backbone: images, and folders of images.
     #[arg(required = true)]
     pub(crate) features: Vec<PathBuf>,
@@ -365,7 +365,7 @@ pub(crate) struct UpdateArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of more samples of classes the model knows, or with --backbone a folder of images
+    /// Samples of more samples of classes the model knows, or with --backbone a folder of images
     /// by class.
     pub(crate) features: PathBuf,
 

@@ -26,7 +26,7 @@ pub(crate) struct ReportArguments {
 pub(crate) enum FigureCommand {
     /// A diagram of two-dimensional features, phase after phase.
     Scene(SceneArguments),
-    /// Features brought to the plane by t-SNE (Barnes–Hut).
+    /// Samples brought to the plane by t-SNE (Barnes–Hut).
     Tsne(TsneArguments),
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct TsneArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct FigureArguments {
-    /// Features file.
+    /// Samples file.
     pub(crate) features: PathBuf,
 
     /// Whose features and sites.

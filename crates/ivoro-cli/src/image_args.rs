@@ -433,7 +433,7 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "DIR", default_value = "ivoro-demo")]
     pub(crate) out: PathBuf,
 
-    /// Features in the plane, so that cells can be drawn; accuracy falls.
+    /// Samples in the plane, so that cells can be drawn; accuracy falls.
     #[arg(long)]
     pub(crate) plane: bool,
 

@@ -8,8 +8,9 @@ use crate::peers::{Peer, PeerSettings};
 use crate::protocol::{ClassOrder, Protocol};
 use crate::record::{Kind, MethodRecord, PhaseOutcome, RunRecord, Summary, VERSION};
 use crate::run::Stream;
+use ivoro::Points;
 use ivoro::Result;
-use ivoro::features::{Features, Split};
+use ivoro::Split;
 use ivoro::head::{EXTENDED, PAPER, Variant};
 use ivoro::model::{Model, ModelOptions};
 
@@ -83,7 +84,7 @@ impl Method {
 
     /// Whether the features have the views and layers it needs. A variant that was asked for by
     /// its own name is an error where they do not.
-    pub fn fits(&self, features: &Features) -> Result<bool> {
+    pub fn fits(&self, features: &Points) -> Result<bool> {
         match self.kind {
             MethodKind::Variant { variant, grouped } => match variant.check_features(features) {
                 Err(_) if grouped => Ok(false),

@@ -1,8 +1,9 @@
 //! What a run needs of a method: learn a phase, measure queries, say what it keeps.
 
+use ivoro::Points;
 use ivoro::model::Evaluation;
 use ivoro::tune::Choice;
-use ivoro::{Features, Head, Matrix, Model, Result};
+use ivoro::{Head, Matrix, Model, Result, Samples};
 
 /// A class-incremental learner on features. Labels are arrival order: the classes of a phase
 /// follow directly on those known.
@@ -11,19 +12,19 @@ pub trait Learner: Send {
     fn name(&self) -> String;
 
     /// Learns the classes of one phase; none of them may be known already.
-    fn learn(&mut self, phase: &Features) -> Result<()>;
+    fn learn(&mut self, phase: &Samples) -> Result<()>;
 
     /// Number of classes known.
     fn class_count(&self) -> usize;
 
     /// One row a query, one column a known class, smaller is nearer.
-    fn distances(&self, queries: &Features) -> Result<Matrix>;
+    fn distances(&self, queries: &Points) -> Result<Matrix>;
 
     /// Bytes kept after learning, all classes together.
     fn bytes(&self) -> usize;
 
     /// Distances and whatever else the learner can say of queries.
-    fn evaluate(&self, queries: &Features) -> Result<Evaluation> {
+    fn evaluate(&self, queries: &Points) -> Result<Evaluation> {
         let distances = self.distances(queries)?;
         Ok(Evaluation { distances, strangeness: None, uncertainty: None, temperature: None })
     }
@@ -44,7 +45,7 @@ impl Learner for Head {
         self.variant().to_string()
     }
 
-    fn learn(&mut self, phase: &Features) -> Result<()> {
+    fn learn(&mut self, phase: &Samples) -> Result<()> {
         self.learn(phase)
     }
 
@@ -52,7 +53,7 @@ impl Learner for Head {
         self.classes().len()
     }
 
-    fn distances(&self, queries: &Features) -> Result<Matrix> {
+    fn distances(&self, queries: &Points) -> Result<Matrix> {
         self.distances(queries)
     }
 
@@ -66,7 +67,7 @@ impl Learner for Model {
         self.head().variant().to_string()
     }
 
-    fn learn(&mut self, phase: &Features) -> Result<()> {
+    fn learn(&mut self, phase: &Samples) -> Result<()> {
         self.learn(phase)
     }
 
@@ -74,7 +75,7 @@ impl Learner for Model {
         self.head().classes().len()
     }
 
-    fn distances(&self, queries: &Features) -> Result<Matrix> {
+    fn distances(&self, queries: &Points) -> Result<Matrix> {
         self.head().distances(queries)
     }
 
@@ -82,7 +83,7 @@ impl Learner for Model {
         self.head().bytes()
     }
 
-    fn evaluate(&self, queries: &Features) -> Result<Evaluation> {
+    fn evaluate(&self, queries: &Points) -> Result<Evaluation> {
         self.evaluate(queries)
     }
 

@@ -1,7 +1,7 @@
 //! The only loop over phases: an iterator. The caller prints, streams or collects each outcome.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use crate::curves;
@@ -14,7 +14,7 @@ use ivoro::model::Evaluation;
 use ivoro::tune::Tuner;
 use ivoro::vectors::least;
 use ivoro::{Error, Result};
-use ivoro::{Features, Split};
+use ivoro::{Samples, Split};
 
 /// Bins of the calibration error.
 const BINS: usize = 15;
@@ -25,6 +25,8 @@ pub struct Stream {
     protocol: Protocol,
     order: Vec<usize>,
     split: Split,
+    /// The training samples of each phase, copied once and shared by all learners.
+    phases: OnceLock<Vec<Samples>>,
 }
 
 impl Stream {
@@ -47,7 +49,7 @@ impl Stream {
         };
         check_filled(&arranged.train, "training")?;
         check_filled(&arranged.test, "test")?;
-        Ok(Self { protocol, order, split: arranged })
+        Ok(Self { protocol, order, split: arranged, phases: OnceLock::new() })
     }
 
     /// The protocol.
@@ -65,9 +67,14 @@ impl Stream {
         self.split.train.classes()
     }
 
-    /// The training samples of some classes.
-    pub fn train(&self, classes: &Range<usize>) -> Features {
-        self.split.train.of_classes(|label| classes.contains(&(label as usize)))
+    /// The training samples of each phase.
+    pub fn train(&self) -> &[Samples] {
+        self.phases.get_or_init(|| {
+            let of = |classes: Range<usize>| {
+                self.split.train.of_classes(|label| classes.contains(&(label as usize)))
+            };
+            self.protocol.phases().map(of).collect()
+        })
     }
 
     /// Tells records of other data apart: a hash of all samples and labels.
@@ -81,17 +88,16 @@ impl Stream {
     /// Chooses settings by the accuracy on the test samples of this stream after its last phase, for
     /// learners of another stream.
     pub fn tuner(&self) -> Tuner {
-        let phases = self.protocol.phases().map(|classes| self.train(&classes)).collect();
-        Tuner::on_samples(phases, self.test().clone())
+        Tuner::on_samples(self.train().to_vec(), self.test().clone())
     }
 
     /// All test samples.
-    pub fn test(&self) -> &Features {
+    pub fn test(&self) -> &Samples {
         &self.split.test
     }
 }
 
-fn check_filled(features: &Features, split: &'static str) -> Result<()> {
+fn check_filled(features: &Samples, split: &'static str) -> Result<()> {
     let mut counts = vec![0usize; features.classes().len()];
     features.labels().iter().for_each(|&label| counts[label as usize] += 1);
     match counts.iter().position(|&count| count == 0) {
@@ -127,9 +133,10 @@ pub fn go_through(
     learner: &mut dyn Learner,
     phases: &[Range<usize>],
 ) -> Result<PhaseOutcome> {
-    let newest = phases.last().cloned().unwrap_or_default();
     let started = Instant::now();
-    learner.learn(&stream.train(&newest))?;
+    if let Some(newest) = phases.len().checked_sub(1).and_then(|at| stream.train().get(at)) {
+        learner.learn(newest)?;
+    }
     let learn_seconds = started.elapsed().as_secs_f64();
     let started = Instant::now();
     let evaluation = learner.evaluate(stream.test())?;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ivoro::{Error, Features, Matrix};
+use ivoro::{Error, Matrix, Samples};
 use ivoro_eval::peers::{Peer, PeerSettings};
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -22,21 +22,21 @@ fn golden() -> Golden {
     serde_json::from_str(include_str!("golden/peers.json")).unwrap()
 }
 
-fn features(rows: &[Vec<f32>], labels: Vec<u32>) -> Features {
+fn features(rows: &[Vec<f32>], labels: Vec<u32>) -> Samples {
     let points = Matrix::new(rows.len(), rows[0].len(), rows.concat()).unwrap();
-    Features::single("test", points, labels, 7).unwrap()
+    Samples::single("test", points, labels, 7).unwrap()
 }
 
 impl Golden {
-    fn train(&self) -> Features {
+    fn train(&self) -> Samples {
         features(&self.train, self.labels.clone())
     }
 
-    fn test(&self) -> Features {
+    fn test(&self) -> Samples {
         features(&self.test, vec![0; self.test.len()])
     }
 
-    fn phases(&self) -> Vec<Features> {
+    fn phases(&self) -> Vec<Samples> {
         let mut first = 0;
         let mut phase = |&classes: &u32| {
             let range = first..first + classes;
@@ -48,12 +48,7 @@ impl Golden {
 }
 
 /// Distances after every phase.
-fn replay(
-    peer: Peer,
-    settings: &PeerSettings,
-    phases: &[Features],
-    test: &Features,
-) -> Vec<Matrix> {
+fn replay(peer: Peer, settings: &PeerSettings, phases: &[Samples], test: &Samples) -> Vec<Matrix> {
     let mut learner = peer.learner(settings);
     let mut after = |phase| {
         learner.learn(phase).unwrap();
@@ -98,7 +93,7 @@ fn peers_give_the_same_bits_on_any_number_of_threads() {
         let points = (0..rows * 140).map(|at| value(at + shift)).collect();
         let labels = (0..rows).map(|row| (first + row % classes) as u32).collect();
         let points = Matrix::new(rows, 140, points).unwrap();
-        Features::single("test", points, labels, 7).unwrap()
+        Samples::single("test", points, labels, 7).unwrap()
     };
     let (phases, test) = ([set(700, 0, 0, 4), set(600, 5, 4, 3)], set(300, 11, 0, 7));
     let settings =
@@ -152,7 +147,7 @@ fn peers_count_what_they_keep() {
 }
 
 /// Classes 0..6 with so many samples each, in phases of two.
-fn arrival(rows: &[Vec<Vec<f32>>], order: &[usize]) -> Vec<Features> {
+fn arrival(rows: &[Vec<Vec<f32>>], order: &[usize]) -> Vec<Samples> {
     let phase = |(at, &pair): (usize, &usize)| {
         let classes = [&rows[2 * pair], &rows[2 * pair + 1]];
         let first = 2 * at as u32;

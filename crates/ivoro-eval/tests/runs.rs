@@ -1,6 +1,6 @@
 //! Runs: phases, what they report, and streams that are refused.
 
-use ivoro::{Error, Features, Head, Model, ModelOptions, Split};
+use ivoro::{Error, Head, Model, ModelOptions, Samples, Split};
 use ivoro_eval::record::{PhaseOutcome, Summary};
 use ivoro_eval::{ClassOrder, Learner, Protocol, Run, Stream};
 
@@ -89,7 +89,7 @@ fn the_order_of_arrival_does_not_change_what_means_know_in_the_end() {
     }
 }
 
-fn stream(train: Features, test: Features, protocol: &str) -> Result<Stream, Error> {
+fn stream(train: Samples, test: Samples, protocol: &str) -> Result<Stream, Error> {
     Stream::new(&Split { train, test }, protocol.parse()?, &ClassOrder::Identity)
 }
 
@@ -103,7 +103,7 @@ fn a_stream_refuses_a_protocol_for_other_classes() {
 
 #[test]
 fn a_stream_refuses_a_class_without_samples() {
-    let without = |features: Features| features.of_classes(|label| label != 3);
+    let without = |features: Samples| features.of_classes(|label| label != 3);
     let refused = stream(without(train()), queries(), "9");
     assert!(
         matches!(refused, Err(Error::EmptyClass { class, split: "training" }) if class == "class 3")

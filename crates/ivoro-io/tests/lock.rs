@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ivoro::{Error, Features, Matrix, Model, ModelOptions};
+use ivoro::{Error, Matrix, Model, ModelOptions, Samples};
 use ivoro_io::{FileLock, load, save};
 
 /// A model of two classes.
 fn model(variant: &str) -> Model {
     let points = Matrix::new(4, 1, vec![0.0, 1.0, 10.0, 11.0]).unwrap();
     let mut model = Model::new(variant.parse().unwrap(), ModelOptions::default());
-    model.learn(&Features::single("test", points, vec![0, 0, 1, 1], 2).unwrap()).unwrap();
+    model.learn(&Samples::single("test", points, vec![0, 0, 1, 1], 2).unwrap()).unwrap();
     model
 }
 

@@ -6,7 +6,6 @@ pub mod calibration;
 pub mod codec;
 pub mod diagram;
 pub mod error;
-pub mod features;
 pub mod head;
 #[doc(hidden)]
 pub mod lbfgs;
@@ -25,6 +24,7 @@ pub mod random;
 pub mod regression;
 #[doc(hidden)]
 pub mod rehearsal;
+pub mod samples;
 #[doc(hidden)]
 pub mod softmax;
 pub mod statistics;
@@ -36,8 +36,8 @@ pub mod uncertainty;
 pub mod vectors;
 
 pub use error::{Error, Result};
-pub use features::{Features, Split, View};
 pub use head::audit;
 pub use head::{Head, Settings, Variant};
 pub use matrix::Matrix;
 pub use model::{Model, ModelOptions};
+pub use samples::{Points, Samples, Split, View};

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use crate::calibration::{Calibration, softmin};
 use crate::diagram::Nearest;
 use crate::error::{Error, Result};
-use crate::features::Features;
 pub use crate::head::BurstRule;
 use crate::head::{
     Answers, Approximation, Forgetting, Head, Indexed, Merging, Scatter, Settings, Variant,
@@ -16,6 +15,7 @@ use crate::head::{
 use crate::matrix::Matrix;
 pub use crate::prediction::{AskOptions, Candidate, Prediction};
 use crate::rehearsal::Rehearsal;
+use crate::samples::{Points, Samples};
 use crate::tune::{Choice, Given, Tuner};
 
 /// Distances held at once while queries are compared with all classes: 256 MB.
@@ -24,11 +24,11 @@ const MOST_DISTANCES: usize = 1 << 26;
 /// A classifier that can be taught, asked, corrected, merged and saved.
 ///
 /// ```
-/// use ivoro::{Features, Matrix, Model, Variant};
+/// use ivoro::{Samples, Matrix, Model, Variant};
 /// let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
 /// let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
-/// model.learn(&Features::single("demo", points.clone(), vec![0, 0, 1, 1], 2)?)?;
-/// assert_eq!(model.head().predict(&Features::single("demo", points, vec![0; 4], 1)?)?, [0, 0, 1, 1]);
+/// model.learn(&Samples::single("demo", points.clone(), vec![0, 0, 1, 1], 2)?)?;
+/// assert_eq!(model.head().predict(&Samples::single("demo", points, vec![0; 4], 1)?)?, [0, 0, 1, 1]);
 /// # Ok::<(), ivoro::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ impl Model {
     }
 
     /// Learns new classes as one phase; the first one also settles what was not given.
-    pub fn learn(&mut self, phase: &Features) -> Result<()> {
+    pub fn learn(&mut self, phase: &Samples) -> Result<()> {
         if !self.head.layers().is_empty() {
             return self.head.learn(phase);
         }
@@ -147,7 +147,7 @@ impl Model {
 
     /// Learns whatever the samples are of: new classes together as one phase, and more samples of
     /// known ones. On an error nothing has changed.
-    pub fn teach(&mut self, samples: &Features) -> Result<()> {
+    pub fn teach(&mut self, samples: &Samples) -> Result<()> {
         let known: HashSet<&str> =
             self.head.classes().iter().map(|class| class.name.as_str()).collect();
         let fresh: Vec<bool> =
@@ -167,7 +167,7 @@ impl Model {
     }
 
     /// Adds samples to known classes; see [`Head::update`].
-    pub fn update(&mut self, samples: &Features) -> Result<Vec<(String, usize)>> {
+    pub fn update(&mut self, samples: &Samples) -> Result<Vec<(String, usize)>> {
         self.head.update(samples)
     }
 
@@ -257,7 +257,7 @@ impl Model {
     }
 
     /// Classes, distances, probabilities, uncertainty and rejection of every query.
-    pub fn ask(&self, queries: &Features, options: AskOptions) -> Result<Vec<Prediction>> {
+    pub fn ask(&self, queries: &Points, options: AskOptions) -> Result<Vec<Prediction>> {
         let threshold = options.false_rejection.map(|share| self.threshold(share)).transpose()?;
         if options.burst.is_none()
             && let Some(indexed) = self.head.indexed(options.search)?
@@ -289,7 +289,7 @@ impl Model {
     fn ask_index(
         &self,
         indexed: &Indexed,
-        queries: &Features,
+        queries: &Points,
         threshold: Option<f64>,
         options: AskOptions,
     ) -> Result<Vec<Prediction>> {
@@ -320,7 +320,7 @@ impl Model {
     /// Compares every query with every class.
     fn ask_all(
         &self,
-        queries: &Features,
+        queries: &Points,
         threshold: Option<f64>,
         options: AskOptions,
     ) -> Result<Vec<Prediction>> {
@@ -383,7 +383,7 @@ impl Model {
     }
 
     /// Distances to all classes and whatever else the model can say of queries.
-    pub fn evaluate(&self, queries: &Features) -> Result<Evaluation> {
+    pub fn evaluate(&self, queries: &Points) -> Result<Evaluation> {
         let answers = self.head.ask(queries, !self.head.variant().lift)?;
         let (views, _) = self.head.variant().separate();
         Ok(Evaluation {
@@ -441,7 +441,7 @@ impl Predictor {
     }
 
     /// See [`Model::ask`].
-    pub fn ask(&self, queries: &Features, options: AskOptions) -> Result<Vec<Prediction>> {
+    pub fn ask(&self, queries: &Points, options: AskOptions) -> Result<Vec<Prediction>> {
         self.model.ask(queries, options)
     }
 

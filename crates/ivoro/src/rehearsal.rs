@@ -9,11 +9,11 @@ use std::sync::{Arc, OnceLock};
 
 use crate::calibration::Calibration;
 use crate::error::Result;
-use crate::features::Features;
 use crate::head::{Head, Settings, Variant};
 use crate::matrix::Matrix;
 use crate::probes::Probes;
 use crate::random;
+use crate::samples::Samples;
 
 /// Samples of a class that are looked at.
 const SAMPLES: usize = 150;
@@ -32,7 +32,7 @@ const HELD_DISTANCES: usize = 1 << 22;
 /// The base phase, split for choosing.
 #[derive(Debug)]
 pub struct Rehearsal {
-    base: Features,
+    base: Samples,
     /// Rows of each class, shuffled; the first fifth is held out.
     rows: Vec<Vec<usize>>,
     /// The classes, shuffled: those of one data set arrive in a meaningful order more often than
@@ -47,14 +47,14 @@ pub struct Rehearsal {
 /// What candidates are compared on.
 #[derive(Debug)]
 struct Stage {
-    phases: Vec<Features>,
-    held: Features,
+    phases: Vec<Samples>,
+    held: Samples,
 }
 
 impl Rehearsal {
     /// Splits the base phase; `None` where it is too small: fewer than two classes, or a class of
     /// fewer than five samples.
-    pub fn of(base: &Features, seed: u64) -> Option<Self> {
+    pub fn of(base: &Samples, seed: u64) -> Option<Self> {
         let mut rows: Vec<Vec<usize>> = vec![Vec::new(); base.classes().len()];
         for row in random::permutation(seed, base.len()) {
             rows[base.labels()[row] as usize].push(row);
@@ -70,7 +70,7 @@ impl Rehearsal {
     }
 
     /// No rehearsal but the performance itself: these phases, evaluated on these samples.
-    pub(crate) fn of_samples(phases: Vec<Features>, held: Features) -> Self {
+    pub(crate) fn of_samples(phases: Vec<Samples>, held: Samples) -> Self {
         Self {
             base: held.clone(),
             rows: Vec::new(),
@@ -143,7 +143,7 @@ impl Rehearsal {
     }
 
     /// Held-out samples to calibrate with: all, or as many of each class where there are too many.
-    fn judged(&self, classes: usize) -> Features {
+    fn judged(&self, classes: usize) -> Samples {
         let held: Vec<usize> = self.rows.iter().map(|rows| held_of(rows)).collect();
         let most = JUDGED.min(JUDGED_DISTANCES / classes.max(1)).max(1);
         let mut left = most.min(held.iter().sum());
@@ -189,7 +189,7 @@ fn held_of(rows: &[usize]) -> usize {
 }
 
 /// Labels of samples as positions in the head.
-fn labels(samples: &Features, head: &Head) -> Vec<u32> {
+fn labels(samples: &Samples, head: &Head) -> Vec<u32> {
     let known = head.places();
     let place = |name: &String| known.get(name.as_str()).map_or(0, |&at| at as u32);
     let places: Vec<u32> = samples.classes().iter().map(place).collect();
@@ -197,7 +197,7 @@ fn labels(samples: &Features, head: &Head) -> Vec<u32> {
 }
 
 /// Fits on samples that the head has not seen. Of most of them only the strangeness is kept.
-fn judge_by(head: &Head, samples: &Features) -> Result<Calibration> {
+fn judge_by(head: &Head, samples: &Samples) -> Result<Calibration> {
     let labels = labels(samples, head);
     let classes = head.classes().len().max(1);
     let step = samples.len().div_ceil((FITTED_DISTANCES / classes).max(1)).max(1);
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     /// Classes around corners of a cube, `each` samples of every one.
-    fn base(classes: usize, each: usize) -> Features {
+    fn base(classes: usize, each: usize) -> Samples {
         let number = |at: usize| {
             let (row, col) = (at / 3, at % 3);
             let corner = (row / each) >> col & 1;
@@ -228,10 +228,10 @@ mod tests {
         let rows = classes * each;
         let points = Matrix::new(rows, 3, (0..rows * 3).map(number).collect()).unwrap();
         let labels = (0..rows).map(|row| (row / each) as u32).collect();
-        Features::single("test", points, labels, classes).unwrap()
+        Samples::single("test", points, labels, classes).unwrap()
     }
 
-    fn learned(variant: &str, samples: &Features) -> Head {
+    fn learned(variant: &str, samples: &Samples) -> Head {
         let mut head = Head::new(variant.parse().unwrap(), Settings::default()).unwrap();
         head.learn(samples).unwrap();
         head

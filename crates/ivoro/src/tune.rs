@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::features::Features;
 use crate::head::{ProbeSpace, ProbeViews, Settings, Variant, Views};
 use crate::probes::Probes;
 use crate::rehearsal::LIFT;
 pub use crate::rehearsal::Rehearsal;
+use crate::samples::Samples;
 
 /// Settings given by the caller; what is `None` is chosen on the base phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ impl Tuner {
     /// Chooses by the accuracy on these held-out samples after all of these phases, instead of on
     /// the base phase's own: where a network was trained on the base classes' samples, these look
     /// better than those of any later class.
-    pub fn on_samples(phases: Vec<Features>, held: Features) -> Self {
+    pub fn on_samples(phases: Vec<Samples>, held: Samples) -> Self {
         Self { tuning_set: Some(Rehearsal::of_samples(phases, held)), ..Self::default() }
     }
 

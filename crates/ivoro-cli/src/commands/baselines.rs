@@ -7,6 +7,7 @@ use ivoro_eval::comparison::{self, Provenance};
 use ivoro_eval::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
 use ivoro_eval::record::{Kind, MethodRecord, RunRecord, Summary};
 use ivoro_eval::{ClassOrder, Protocol};
+use ivoro_report::Inputs;
 use ivoro_vision::baselines::{Baseline, IncrementalTrainer, TrainedPhase};
 use ivoro_vision::train::Recipe;
 use serde_json::json;

@@ -2,7 +2,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use ivoro::head::Views;
-use ivoro::{Features, Head, Matrix, Model, ModelOptions, Variant};
+use ivoro::{Head, Matrix, Model, ModelOptions, Samples, Variant};
 use ivoro_eval::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
 use ivoro_eval::{Protocol, Stream};
 use serde::Serialize;
@@ -94,7 +94,7 @@ impl Picture<'_> {
         let all: Vec<Range<usize>> = stream.protocol().phases().collect();
         let mut phases = Vec::new();
         for (at, phase) in all.iter().enumerate() {
-            model.learn(&stream.train(phase))?;
+            model.learn(&stream.train()[at])?;
             let test = stream.test().of_classes(|label| (label as usize) < phase.end);
             let found = model.head().predict(&test)?;
             let share = |wanted: &Range<usize>| {
@@ -116,7 +116,7 @@ impl Picture<'_> {
         Ok(Scene { version: VERSION, data_set: self.data_set.clone(), method, classes, phases })
     }
 
-    /// Features brought to the plane by t-SNE.
+    /// Samples brought to the plane by t-SNE.
     pub(super) fn embedding(
         &self,
         variant: Variant,
@@ -153,8 +153,9 @@ impl Picture<'_> {
     fn features(&self, variant: Variant, most: usize) -> Result<(Matrix, Vec<u32>), Failure> {
         let stream = self.stream;
         let mut model = Model::new(variant, self.options.clone());
-        let base = stream.protocol().phases().next().unwrap_or(0..0);
-        model.learn(&stream.train(&base))?;
+        if let Some(base) = stream.train().first() {
+            model.learn(base)?;
+        }
         let views = if variant.views == Views::Single { 1 } else { 4 };
         let rows: Vec<usize> = evenly(stream.test().len(), most.div_ceil(views)).collect();
         let test = stream.test().select(&rows);
@@ -196,7 +197,7 @@ fn sites(head: &Head) -> Result<Vec<Site>, Failure> {
 }
 
 /// Upright samples as the head sees them, at most so many.
-fn samples(head: &Head, test: &Features, most: usize) -> Result<Vec<Sample>, Failure> {
+fn samples(head: &Head, test: &Samples, most: usize) -> Result<Vec<Sample>, Failure> {
     let points = head.block_points(test)?;
     let upright = points.first().cloned().unwrap_or_default();
     let rows = evenly(test.len(), most);
@@ -210,7 +211,7 @@ pub(super) fn evenly(count: usize, most: usize) -> impl Iterator<Item = usize> {
     (0..taken).map(move |at| at * count / taken.max(1))
 }
 
-/// Features brought to the plane.
+/// Samples brought to the plane.
 fn tsne(arguments: &TsneArguments) -> Result<(), Failure> {
     let common = &arguments.common;
     let (stream, data_set) = stream(common)?;

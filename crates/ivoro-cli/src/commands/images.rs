@@ -1,10 +1,9 @@
 //! Teaching and asking with images: what a network sees in them, as features.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anstream::eprintln;
-use ivoro::{Features, Matrix, Variant, View};
+use ivoro::{Matrix, Points, Samples, Variant, View};
 use ivoro_vision::dataset::{Dataset, Fit, ImageInput, Images, OpenOptions, decode_all};
 use ivoro_vision::extract::features;
 
@@ -48,15 +47,8 @@ impl<'a> Looker<'a> {
         Ok(features(&mut *self.loaded.backbone, images, &self.views, &self.layers)?)
     }
 
-    fn assemble(
-        &self,
-        origin: &str,
-        blocks: Vec<Matrix>,
-        labels: Vec<u32>,
-        classes: Arc<[String]>,
-    ) -> Result<Features, Failure> {
-        let (layers, views) = (self.names.clone(), self.views.clone());
-        Ok(Features::new(origin, layers, views, blocks, labels, classes)?)
+    fn points(&self, origin: &str, blocks: Vec<Matrix>) -> Result<Points, Failure> {
+        Ok(Points::new(origin, self.names.clone(), self.views.clone(), blocks)?)
     }
 
     /// Labelled features of a folder of images by class, or of the train part of a data set; of
@@ -65,7 +57,7 @@ impl<'a> Looker<'a> {
         &mut self,
         path: &Path,
         classes: Option<&Vec<String>>,
-    ) -> Result<Features, Failure> {
+    ) -> Result<Samples, Failure> {
         let broken = self.arguments.fitting.broken();
         let options = OpenOptions { test_share: 0.0, broken, ..OpenOptions::default() };
         let dataset = Dataset::open(path, &options)?;
@@ -87,14 +79,15 @@ impl<'a> Looker<'a> {
             bar.inc(rows.len() as u64);
         }
         bar.finish_and_clear();
-        self.assemble(&path.display().to_string(), blocks, labels, dataset.classes.into())
+        let points = self.points(&path.display().to_string(), blocks)?;
+        Ok(Samples::new(points, labels, dataset.classes.into())?)
     }
 
-    /// Features of images in files, with the paths of those that could be read.
+    /// Samples of images in files, with the paths of those that could be read.
     pub(super) fn queries(
         &mut self,
         paths: &[PathBuf],
-    ) -> Result<Option<(Vec<PathBuf>, Features)>, Failure> {
+    ) -> Result<Option<(Vec<PathBuf>, Points)>, Failure> {
         let fit = self.query_fit(paths)?;
         let inputs: Vec<ImageInput<'_>> = paths.iter().map(|path| ImageInput::Path(path)).collect();
         let images = decode_all(&inputs, fit, self.arguments.fitting.broken())?;
@@ -104,9 +97,7 @@ impl<'a> Looker<'a> {
             return Ok(None);
         }
         let blocks = self.look(&images)?;
-        let features =
-            self.assemble("images", blocks, vec![0; read.len()], [String::new()].into())?;
-        Ok(Some((read, features)))
+        Ok(Some((read, self.points("images", blocks)?)))
     }
 
     fn query_fit(&self, paths: &[PathBuf]) -> Result<Fit, Failure> {

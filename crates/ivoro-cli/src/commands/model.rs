@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ivoro::audit::{NOT_KEPT, audit as list_kept};
 use ivoro::head::{Forgetting, Head};
-use ivoro::{Features, Model, Variant};
+use ivoro::{Model, Samples, Variant};
 use ivoro_io::features::{self, FeatureFile};
 use ivoro_io::{FileLock, load, save};
 use serde_json::json;
@@ -35,7 +35,7 @@ fn samples(
     input: &InputArguments,
     look: &LookArguments,
     classes: Option<&Vec<String>>,
-) -> Result<Features, Failure> {
+) -> Result<Samples, Failure> {
     if look.network.backbone.is_some() {
         let mut looker = Looker::open(look, model.head().variant())?;
         model.use_network(looker.fingerprint())?;

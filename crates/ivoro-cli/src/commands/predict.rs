@@ -2,7 +2,7 @@ use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use ivoro::Features;
+use ivoro::Samples;
 use ivoro::head::{Approximation, Search};
 use ivoro::model::{AskOptions, BurstRule, Prediction, Predictor};
 use ivoro_io::load_predictor;
@@ -45,12 +45,11 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
     };
     let set = read(path, &arguments.input)?.asking()?;
     let size = arguments.burst.map_or(1, NonZeroUsize::get);
-    let labels = set.labelled.then_some(&set.features);
-    let mut printer = Printer::new(arguments, labels);
-    let rows: Vec<usize> = (0..set.features.len()).collect();
+    let mut printer = Printer::new(arguments, set.labelled());
+    let rows: Vec<usize> = (0..set.points().len()).collect();
     let bar = progress::bar(rows.len());
     for rows in rows.chunks(BATCH.next_multiple_of(size)) {
-        let answers = model.ask(&set.features.select(rows), options)?;
+        let answers = model.ask(&set.points().select(rows), options)?;
         for (at, prediction) in answers.iter().enumerate() {
             printer.take(&Query::Row(rows[at * size]), prediction)?;
         }
@@ -119,7 +118,7 @@ struct Printer<'a> {
     format: Format,
     /// The most rows of a burst, where bursts were asked for.
     burst: Option<usize>,
-    labels: Option<&'a Features>,
+    labels: Option<&'a Samples>,
     table: Table,
     out: BufWriter<io::StdoutLock<'static>>,
     asked: usize,
@@ -130,7 +129,7 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(arguments: &PredictArguments, labels: Option<&'a Features>) -> Self {
+    fn new(arguments: &PredictArguments, labels: Option<&'a Samples>) -> Self {
         let images = arguments.look.network.backbone.is_some();
         let header = [
             if images { "file" } else { "row" },

@@ -30,13 +30,13 @@ const FEWEST: usize = 5;
 
 /// What a run is given.
 pub(super) enum Source {
-    /// Features, already divided.
-    Features(Box<Found>),
+    /// Samples, already divided.
+    Samples(Box<Found>),
     /// Images, whose features depend on the base classes.
     Images { dataset: Box<Dataset>, identity: String },
 }
 
-/// Features with what is known of them.
+/// Samples with what is known of them.
 #[derive(Clone)]
 pub(super) struct Found {
     pub(super) split: Split,
@@ -54,7 +54,7 @@ impl Source {
             let file = features::read_bytes(EMBEDDED_NAME, EMBEDDED, &options(arguments))?;
             of_no_use(arguments, EMBEDDED_NAME)?;
             let found = found(arguments, file, EMBEDDED_NAME.to_owned())?;
-            return Ok(Self::Features(Box::new(found)));
+            return Ok(Self::Samples(Box::new(found)));
         };
         let spinner = progress::spinner(&format!("reading {}", path.display()));
         let images = images(arguments, path)?;
@@ -62,7 +62,7 @@ impl Source {
             spinner.finish_and_clear();
             let found = read(arguments, path)?;
             of_no_use(arguments, &path.display().to_string())?;
-            return Ok(Self::Features(Box::new(found)));
+            return Ok(Self::Samples(Box::new(found)));
         };
         let identity = dataset.identity()?;
         spinner.finish_and_clear();
@@ -73,7 +73,7 @@ impl Source {
     /// Names of all classes.
     pub(super) fn classes(&self) -> &[String] {
         match self {
-            Self::Features(found) => found.split.train.classes(),
+            Self::Samples(found) => found.split.train.classes(),
             Self::Images { dataset, .. } => &dataset.classes,
         }
     }
@@ -86,7 +86,7 @@ impl Source {
         order: &ClassOrder,
     ) -> Result<Found, Failure> {
         let (dataset, identity) = match self {
-            Self::Features(found) => return Ok((**found).clone()),
+            Self::Samples(found) => return Ok((**found).clone()),
             Self::Images { dataset, identity } => (dataset, identity),
         };
         let base = base(dataset.classes.len(), protocol, order)?;
@@ -112,7 +112,7 @@ impl Source {
                 let path = judging_features(arguments, dataset, &base)?;
                 (path, "a network trained on half of the base classes".to_owned())
             }
-            (Some(Judge::Network), Self::Features(_)) => {
+            (Some(Judge::Network), Self::Samples(_)) => {
                 let text = "--judge trains a network and needs a data set of images; features of \
                             such a network can be named: --judge=FILE";
                 return Err(Failure::Usage(text.to_owned()));

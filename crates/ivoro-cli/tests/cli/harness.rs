@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ivoro::{Features, Matrix, View};
+use ivoro::{Matrix, Points, Samples, View};
 use ivoro_io::features::write_features;
 use tempfile::TempDir;
 
@@ -73,7 +73,7 @@ impl Place {
         names
     }
 
-    pub(crate) fn write(&self, name: &str, train: &Features, test: Option<&Features>) {
+    pub(crate) fn write(&self, name: &str, train: &Samples, test: Option<&Samples>) {
         write_features(&self.path(name), Some(train), test, false, &BTreeMap::new()).unwrap();
     }
 
@@ -91,7 +91,7 @@ impl Place {
 }
 
 /// Two layers and four rotations of some classes, well apart.
-pub(crate) fn samples(seed: u64, classes: std::ops::Range<u32>, each: usize) -> Features {
+pub(crate) fn samples(seed: u64, classes: std::ops::Range<u32>, each: usize) -> Samples {
     let labels: Vec<u32> = classes.flat_map(|class| std::iter::repeat_n(class, each)).collect();
     let mut state = seed;
     let mut noise = || {
@@ -112,5 +112,6 @@ pub(crate) fn samples(seed: u64, classes: std::ops::Range<u32>, each: usize) -> 
     }
     let layers = vec!["last".to_owned(), "third".to_owned()];
     let classes = CLASSES.map(str::to_owned).into();
-    Features::new("samples", layers, View::ROTATIONS.to_vec(), blocks, labels, classes).unwrap()
+    let points = Points::new("samples", layers, View::ROTATIONS.to_vec(), blocks).unwrap();
+    Samples::new(points, labels, classes).unwrap()
 }

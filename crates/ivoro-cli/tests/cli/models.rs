@@ -1,4 +1,4 @@
-use ivoro::{Features, Matrix};
+use ivoro::{Matrix, Samples};
 use serde_json::Value;
 
 use crate::harness::{CLASSES, Done, Place, samples};
@@ -195,7 +195,7 @@ fn answers_of_an_index_are_labelled() {
     let at = |class: u32| [(class % 317) as f32, (class / 317) as f32];
     let points = (0..count).flat_map(at).collect();
     let points = Matrix::new(count as usize, 2, points).unwrap();
-    let many = Features::single("many", points, (0..count).collect(), count as usize).unwrap();
+    let many = Samples::single("many", points, (0..count).collect(), count as usize).unwrap();
     place.write("many.features", &many, Some(&many.select(&[5, 99_999])));
     place.ivoro("learn m.ivoro many.features --variant iVoro").good();
     assert_eq!(place.inspect("m.ivoro")["search"], "index");

@@ -109,7 +109,7 @@ fn a_plane_is_drawn_with_exact_cells() {
         });
         let labels = (0..6 * each).map(|at| u32::from(at / each)).collect();
         let matrix = ivoro::Matrix::new(6 * usize::from(each), 2, points.collect()).unwrap();
-        ivoro::Features::single("plane", matrix, labels, 6).unwrap()
+        ivoro::Samples::single("plane", matrix, labels, 6).unwrap()
     };
     place.write("plane.features", &numbers(12, 37), Some(&numbers(5, 23)));
     place

@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use super::Peer;
 use ivoro::Matrix;
-use ivoro::features::{Features, View};
 use ivoro::{Error, Result};
+use ivoro::{Points, Samples, View};
 
 /// What is known so far: the dimension, and where each phase's classes end.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Intake {
     }
 
     /// Checks a phase; nothing is recorded until it is admitted.
-    pub(super) fn phase<'a>(&self, features: &'a Features) -> Result<Phase<'a>> {
+    pub(super) fn phase<'a>(&self, features: &'a Samples) -> Result<Phase<'a>> {
         let points = self.queries(features)?;
         let labels = self.labels(features)?;
         let classes = labels.iter().max().map_or(0, |last| last + 1);
@@ -57,7 +57,7 @@ impl Intake {
     }
 
     /// The points of queries: last layer, upright, of the dimension learned.
-    pub(super) fn queries<'a>(&self, features: &'a Features) -> Result<&'a Matrix> {
+    pub(super) fn queries<'a>(&self, features: &'a Points) -> Result<&'a Matrix> {
         let Some(points) = features.block(0, View::UPRIGHT) else {
             let found: Vec<String> = features.views().iter().map(View::to_string).collect();
             let (variant, found) = (self.peer.to_string(), found.join(", "));
@@ -72,7 +72,7 @@ impl Intake {
         }
     }
 
-    fn labels(&self, features: &Features) -> Result<Vec<usize>> {
+    fn labels(&self, features: &Samples) -> Result<Vec<usize>> {
         if features.is_empty() {
             let what = format!("{}: samples in a phase", features.origin());
             return Err(Error::Size { what, expected: 1, found: 0 });
@@ -139,9 +139,9 @@ pub(super) fn sums(points: &Matrix, members: &[Vec<usize>]) -> Vec<Vec<f64>> {
 mod tests {
     use super::*;
 
-    fn phase(labels: &[u32], dim: usize) -> Features {
+    fn phase(labels: &[u32], dim: usize) -> Samples {
         let points = Matrix::zeros(labels.len(), dim);
-        Features::single("test", points, labels.to_vec(), 9).unwrap()
+        Samples::single("test", points, labels.to_vec(), 9).unwrap()
     }
 
     fn after(labels: &[u32]) -> Intake {

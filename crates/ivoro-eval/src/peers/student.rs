@@ -2,8 +2,9 @@ use super::intake::{Intake, Phase};
 use super::{Peer, PeerSettings};
 use crate::learner::Learner;
 use ivoro::Matrix;
+use ivoro::Points;
 use ivoro::Result;
-use ivoro::features::Features;
+use ivoro::Samples;
 
 /// What tells one method from another.
 pub(super) trait Method: Send {
@@ -37,7 +38,7 @@ impl<M: Method> Learner for Student<M> {
         self.peer.to_string()
     }
 
-    fn learn(&mut self, phase: &Features) -> Result<()> {
+    fn learn(&mut self, phase: &Samples) -> Result<()> {
         self.settings.check()?;
         let phase = self.intake.phase(phase)?;
         self.method.absorb(&phase, self.intake.classes())?;
@@ -49,7 +50,7 @@ impl<M: Method> Learner for Student<M> {
         self.intake.classes()
     }
 
-    fn distances(&self, queries: &Features) -> Result<Matrix> {
+    fn distances(&self, queries: &Points) -> Result<Matrix> {
         let points = self.intake.queries(queries)?;
         match self.class_count() {
             0 => Ok(Matrix::zeros(points.rows(), 0)),

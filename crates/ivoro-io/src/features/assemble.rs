@@ -7,25 +7,21 @@ use super::array::Array;
 use super::keys::{Part, Role, last_layer_first};
 use super::labels::{Labels, MAX_CLASSES, Roster};
 use super::{FeatureFile, Origin, ReadOptions, Set, malformed};
-use ivoro::Matrix;
-use ivoro::features::{Features, View};
-use ivoro::{Error, Result};
+use ivoro::{Error, Matrix, Points, Result, Samples, View};
 
 /// What `format` says in the metadata of a file of ours.
 pub(super) const FORMAT: &str = "ivoro-features";
 /// The newest `version` of such a file that is understood.
 pub(super) const VERSION: u64 = 1;
-/// The one class of samples without labels.
-const UNLABELLED: &str = "?";
 
 /// The arrays about one part of a file.
 #[derive(Debug, Default)]
-struct Samples {
+struct PartArrays {
     layers: Vec<(String, Vec<Matrix>)>,
     labels: Option<Labels>,
 }
 
-impl Samples {
+impl PartArrays {
     fn is_empty(&self) -> bool {
         self.layers.is_empty() && self.labels.is_none()
     }
@@ -42,9 +38,9 @@ impl Samples {
 pub(super) struct Parts<'a> {
     path: &'a Path,
     options: &'a ReadOptions,
-    train: Samples,
-    test: Samples,
-    all: Samples,
+    train: PartArrays,
+    test: PartArrays,
+    all: PartArrays,
     /// Names of all layers, read or not.
     seen: BTreeSet<String>,
     pub(super) metadata: BTreeMap<String, String>,
@@ -96,7 +92,7 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    fn samples(&mut self, part: Part) -> &mut Samples {
+    fn samples(&mut self, part: Part) -> &mut PartArrays {
         match part {
             Part::Train => &mut self.train,
             Part::Test => &mut self.test,
@@ -159,7 +155,7 @@ struct Frame {
 impl Frame {
     fn new(
         origin: Origin<'_>,
-        base: &Samples,
+        base: &PartArrays,
         metadata: &BTreeMap<String, String>,
         options: &ReadOptions,
         listed: Option<Vec<String>>,
@@ -176,7 +172,7 @@ impl Frame {
         Ok(Self { layers, dims, views, listed, roster })
     }
 
-    fn set(&self, origin: Origin<'_>, mut samples: Samples) -> Result<Option<Set>> {
+    fn set(&self, origin: Origin<'_>, mut samples: PartArrays) -> Result<Option<Set>> {
         if samples.is_empty() {
             return Ok(None);
         }
@@ -192,17 +188,13 @@ impl Frame {
             let what = format!("layer {layer} is missing from another part or from the list");
             return Err(origin.malformed(&what));
         }
-        let labelled = samples.labels.is_some();
-        let (labels, classes) = match (&samples.labels, &self.roster) {
-            (Some(labels), Some(roster)) => {
-                let labels = roster.translate(origin, labels, self.listed.as_deref())?;
-                (labels, roster.classes.clone())
-            }
-            _ => (vec![0; blocks.first().map_or(0, Matrix::rows)], [UNLABELLED.to_owned()].into()),
-        };
         let (layers, views) = (self.layers.clone(), self.views.clone());
-        let features = Features::new(&origin.to_string(), layers, views, blocks, labels, classes)?;
-        Ok(Some(Set { features, labelled }))
+        let points = Points::new(&origin.to_string(), layers, views, blocks)?;
+        let (Some(labels), Some(roster)) = (&samples.labels, &self.roster) else {
+            return Ok(Some(Set::Unlabelled(points)));
+        };
+        let labels = roster.translate(origin, labels, self.listed.as_deref())?;
+        Ok(Some(Set::Labelled(Samples::new(points, labels, roster.classes.clone())?)))
     }
 
     fn check_layer(
@@ -228,7 +220,7 @@ impl Frame {
 /// The layers from the last backwards: as asked for, else as listed, else by their names.
 fn layer_order(
     origin: Origin<'_>,
-    base: &Samples,
+    base: &PartArrays,
     metadata: &BTreeMap<String, String>,
     options: &ReadOptions,
 ) -> Result<Vec<String>> {

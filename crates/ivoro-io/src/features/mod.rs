@@ -1,4 +1,4 @@
-//! Feature files: safetensors, `NumPy`, Parquet and Arrow, read as [`Features`].
+//! Feature files: safetensors, `NumPy`, Parquet and Arrow, read as [`Samples`].
 //!
 //! Every size a file claims is checked against the bytes it has before anything is allocated, and
 //! whatever is wrong comes back as one sentence that names the file.
@@ -32,8 +32,7 @@ pub use split::SplitOrigin;
 pub use stream::{FeatureWriter, Outline};
 pub use write::write_features;
 
-use ivoro::features::Features;
-use ivoro::{Error, Result};
+use ivoro::{Error, Points, Result, Samples};
 
 /// What to take from a file, beyond what the file says of itself.
 #[derive(Clone, Debug)]
@@ -68,13 +67,31 @@ impl Default for ReadOptions {
     }
 }
 
-/// Samples, and whether the file had labels for them.
+/// The rows of a part, with the labels that the file has for them.
 #[derive(Clone, Debug)]
-pub struct Set {
-    /// The samples; without labels all are of the one class `?`.
-    pub features: Features,
-    /// Whether the labels are the file's.
-    pub labelled: bool,
+pub enum Set {
+    /// There is a label for each row.
+    Labelled(Samples),
+    /// There are no labels.
+    Unlabelled(Points),
+}
+
+impl Set {
+    /// The rows without their labels.
+    pub fn points(&self) -> &Points {
+        match self {
+            Self::Labelled(samples) => samples.points(),
+            Self::Unlabelled(points) => points,
+        }
+    }
+
+    /// The rows with their labels, if the file has any.
+    pub fn labelled(&self) -> Option<&Samples> {
+        match self {
+            Self::Labelled(samples) => Some(samples),
+            Self::Unlabelled(_) => None,
+        }
+    }
 }
 
 /// What a file holds: a train and a test part, or one set that is not divided.

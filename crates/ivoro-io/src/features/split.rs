@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::{FeatureFile, Set, malformed};
-use ivoro::features::{Features, Split};
 use ivoro::random::mix;
 use ivoro::{Error, Result};
+use ivoro::{Samples, Split};
 
 /// Who decided which samples are for testing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,12 +41,12 @@ impl FeatureFile {
             return Err(Error::EmptyClass { class, split: "train" });
         }
         match (self.train, self.test, self.all) {
-            (Some(train), Some(test), _) if train.labelled && test.labelled => {
-                let split = Split { train: train.features, test: test.features };
-                Ok((split, SplitOrigin::File))
+            (Some(Set::Labelled(train)), Some(Set::Labelled(test)), _) => {
+                Ok((Split { train, test }, SplitOrigin::File))
             }
-            (Some(set), None, _) | (None, None, Some(set)) if set.labelled => {
-                let split = hold_out(&set.features, holdout, seed)?;
+            (Some(Set::Labelled(samples)), None, _)
+            | (None, None, Some(Set::Labelled(samples))) => {
+                let split = hold_out(&samples, holdout, seed)?;
                 Ok((split, SplitOrigin::HeldOut { fraction: holdout, seed }))
             }
             (None, Some(_), _) => {
@@ -57,9 +57,9 @@ impl FeatureFile {
     }
 
     /// What there is to learn from: the train part, else the undivided set; with labels.
-    pub fn learning(self) -> Result<Features> {
+    pub fn learning(self) -> Result<Samples> {
         match self.train.or(self.all) {
-            Some(Set { features, labelled: true }) => Ok(features),
+            Some(Set::Labelled(samples)) => Ok(samples),
             Some(_) => Err(malformed(&self.path, "learning needs labels, found none")),
             None => {
                 Err(malformed(&self.path, "learning needs a train part, found only a test part"))
@@ -75,7 +75,7 @@ impl FeatureFile {
 }
 
 /// `fraction` of the samples of each class, at least one and never all, become the test part.
-fn hold_out(features: &Features, fraction: f64, seed: u64) -> Result<Split> {
+fn hold_out(features: &Samples, fraction: f64, seed: u64) -> Result<Split> {
     if !(fraction > 0.0 && fraction < 1.0) {
         let reason = "the fraction held out must be between 0 and 1";
         return Err(Error::Setting { name: "holdout", value: fraction.to_string(), reason });
@@ -114,10 +114,10 @@ mod tests {
     use super::*;
     use ivoro::Matrix;
 
-    fn features(labels: &[u32]) -> Features {
+    fn features(labels: &[u32]) -> Samples {
         let points = (0..labels.len()).map(|row| row as f32).collect();
         let points = Matrix::new(labels.len(), 1, points).unwrap();
-        Features::single("f", points, labels.to_vec(), 3).unwrap()
+        Samples::single("f", points, labels.to_vec(), 3).unwrap()
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
         let split = hold_out(&features(&labels), 0.2, 7).unwrap();
         let count = |class| split.test.labels().iter().filter(|&&label| label == class).count();
         assert_eq!([count(0), count(1), count(2)], [2, 8, 1]);
-        let rows = |part: &Features| part.block(0, part.views()[0]).unwrap().as_slice().to_vec();
+        let rows = |part: &Samples| part.block(0, part.views()[0]).unwrap().as_slice().to_vec();
         let mut all = [rows(&split.train), rows(&split.test)].concat();
         all.sort_by(f32::total_cmp);
         assert_eq!(all, (0..50_u8).map(f32::from).collect::<Vec<_>>());

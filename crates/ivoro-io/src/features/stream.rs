@@ -11,7 +11,7 @@ use half::f16;
 use super::malformed;
 use super::write::{Entry, LABEL, described, header, number};
 use ivoro::Matrix;
-use ivoro::features::View;
+use ivoro::samples::View;
 use ivoro::{Error, Result};
 
 /// What a file will hold.
@@ -84,7 +84,7 @@ impl FeatureWriter {
     }
 
     /// The next rows, which must lie in one part: `blocks[l · views + v]`, as in
-    /// [`Features::new`](crate::Features::new).
+    /// [`Samples::new`](crate::Samples::new).
     pub fn append(&mut self, blocks: &[Matrix]) -> Result<()> {
         let (part, row) = self.position();
         let rows = blocks.first().map_or(0, Matrix::rows);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::assemble::{FORMAT, VERSION};
 use super::malformed;
 use crate::atomic::write_atomically;
-use ivoro::features::{Features, View};
+use ivoro::samples::{Samples, View};
 use ivoro::{Error, Result};
 
 /// Safetensors readers refuse longer headers.
@@ -28,8 +28,8 @@ pub(super) fn number(half_precision: bool) -> (&'static str, usize) {
 /// with `metadata` beside what the format itself records. The file appears whole or not at all.
 pub fn write_features(
     path: &Path,
-    train: Option<&Features>,
-    test: Option<&Features>,
+    train: Option<&Samples>,
+    test: Option<&Samples>,
     half_precision: bool,
     metadata: &BTreeMap<String, String>,
 ) -> Result<()> {
@@ -67,7 +67,7 @@ impl Entry {
 /// One tensor to be written.
 struct Tensor<'a> {
     name: String,
-    part: &'a Features,
+    part: &'a Samples,
     /// A layer's index, or the labels.
     layer: Option<usize>,
     half_precision: bool,
@@ -131,7 +131,7 @@ impl Tensor<'_> {
 }
 
 /// Labels first: what has the wider elements comes first, so that every tensor is aligned.
-fn tensors<'a>(parts: &[(&str, &'a Features)], half_precision: bool) -> Vec<Tensor<'a>> {
+fn tensors<'a>(parts: &[(&str, &'a Samples)], half_precision: bool) -> Vec<Tensor<'a>> {
     let labels = parts.iter().map(|&(name, part)| {
         let name = format!("{name}.labels");
         Tensor { name, part, layer: None, half_precision }
@@ -145,9 +145,9 @@ fn tensors<'a>(parts: &[(&str, &'a Features)], half_precision: bool) -> Vec<Tens
     labels.chain(layers).collect()
 }
 
-fn check_parts(path: &Path, first: &Features, parts: &[(&str, &Features)]) -> Result<()> {
+fn check_parts(path: &Path, first: &Samples, parts: &[(&str, &Samples)]) -> Result<()> {
     for (name, part) in parts {
-        let dims = |features: &Features| -> Vec<usize> {
+        let dims = |features: &Samples| -> Vec<usize> {
             (0..features.layers().len()).map(|layer| features.dim(layer)).collect()
         };
         let differs = [

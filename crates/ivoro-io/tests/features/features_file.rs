@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ivoro::{Error, Features, Matrix, View};
+use ivoro::{Error, Matrix, Points, Samples, View};
 use ivoro_io::features::{ReadOptions, SplitOrigin, read, read_bytes, write_features};
 use serde_json::json;
 
@@ -13,11 +13,11 @@ use super::fixtures::{self, *};
 fn half_precision_lands_where_it_belongs() {
     let file = fixtures::read("a.features", &small_features()).unwrap();
     let train = file.train.unwrap();
-    assert_eq!(train.features.layers(), ["layer4", "layer3"]);
+    assert_eq!(train.points().layers(), ["layer4", "layer3"]);
     assert_values(&train, 0);
-    assert_eq!(train.features.labels(), [1, 0, 1]);
-    assert_eq!(**train.features.classes(), ["0", "1"]);
-    assert!(train.labelled && file.test.is_none() && file.all.is_none());
+    assert_eq!(train.labelled().unwrap().labels(), [1, 0, 1]);
+    assert_eq!(**train.labelled().unwrap().classes(), ["0", "1"]);
+    assert!(train.labelled().is_some() && file.test.is_none() && file.all.is_none());
 }
 
 #[test]
@@ -29,8 +29,7 @@ fn every_float_type_is_read() {
         let tensor = ("last", dtype, vec![ROWS, VIEWS, DIM], bytes);
         let file = fixtures::read("a.safetensors", &safetensors(&json!({}), &[tensor])).unwrap();
         let set = file.asking().unwrap();
-        assert!(!set.labelled);
-        assert_eq!(**set.features.classes(), ["?"]);
+        assert!(set.labelled().is_none());
         // Every value here is below 256, which bfloat16 holds exactly.
         assert_values(&set, 0);
     }
@@ -79,7 +78,7 @@ fn a_newer_version_is_named() {
     fixtures::read("a.features", &bytes).unwrap();
 }
 
-fn part(labels: &[u32], classes: &Arc<[String]>, scale: f32) -> Features {
+fn part(labels: &[u32], classes: &Arc<[String]>, scale: f32) -> Samples {
     let views = View::conventional(VIEWS).unwrap();
     let layers = vec!["last".to_owned(), "layer3".to_owned()];
     let block = |seed: usize| {
@@ -87,7 +86,8 @@ fn part(labels: &[u32], classes: &Arc<[String]>, scale: f32) -> Features {
         Matrix::new(labels.len(), DIM, data).unwrap()
     };
     let blocks = (0..4).map(block).collect();
-    Features::new("made", layers, views, blocks, labels.to_vec(), classes.clone()).unwrap()
+    let points = Points::new("made", layers, views, blocks).unwrap();
+    Samples::new(points, labels.to_vec(), classes.clone()).unwrap()
 }
 
 #[test]

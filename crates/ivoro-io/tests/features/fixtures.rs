@@ -41,10 +41,10 @@ pub(crate) fn longs(values: &[i64]) -> Vec<u8> {
 
 /// Asserts that every number of the layer is where it belongs.
 pub(crate) fn assert_values(set: &Set, layer: usize) {
-    let views = set.features.views();
+    let views = set.points().views();
     assert_eq!(views, View::conventional(VIEWS).unwrap());
     for (row, view, column) in positions() {
-        let block = set.features.block(layer, views[view]).unwrap();
+        let block = set.points().block(layer, views[view]).unwrap();
         assert_eq!((block.rows(), block.cols()), (ROWS, DIM));
         let (found, expected) = (block.row(row)[column], value(row, view, column));
         assert_eq!(found.to_bits(), expected.to_bits(), "{row} {view} {column}");

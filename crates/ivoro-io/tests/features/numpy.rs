@@ -33,7 +33,7 @@ fn every_float_byte_order_and_axis_order() {
             let bytes = npy(descr, fortran, &[ROWS, VIEWS, DIM], &laid_out(fortran, encode));
             let set = fixtures::read("a.npy", &bytes).unwrap().asking().unwrap();
             assert_values(&set, 0);
-            assert!(!set.labelled);
+            assert!(set.labelled().is_none());
         }
     }
 }
@@ -52,7 +52,7 @@ fn the_bytes_numpy_itself_writes() {
         b"\x00\x00\x00\x00A \x00\x00?\x80\x00\x00A0\x00\x00@\x00\x00\x00A@\x00\x00",
     );
     let set = fixtures::read("a.npy", &bytes).unwrap().asking().unwrap();
-    let block = set.features.block(0, set.features.views()[0]).unwrap();
+    let block = set.points().block(0, set.points().views()[0]).unwrap();
     assert_eq!(block.row(0), [0.0, 1.0, 2.0]);
     assert_eq!(block.row(1), [10.0, 11.0, 12.0]);
 }

@@ -119,7 +119,7 @@ fn columns_by_the_names_given() {
         let features = read_bytes(name, &bytes, &options).unwrap().learning().unwrap();
         assert_eq!(features.layers(), ["b"]);
         assert_eq!(features.labels(), [0, 0, 1]);
-        assert!(!fixtures::read(name, &bytes).unwrap().asking().unwrap().labelled);
+        assert!(fixtures::read(name, &bytes).unwrap().asking().unwrap().labelled().is_none());
     }
     options.label_column = Some("genus".to_owned());
     for (name, bytes) in written(&batch) {

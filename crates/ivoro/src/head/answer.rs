@@ -1,9 +1,9 @@
 use crate::error::{Error, Result};
-use crate::features::Features;
 use crate::head::Head;
 use crate::head::cells::PairDistances;
 use crate::head::views::{Ballots, Combined, add_row, combine, subtract_votes};
 use crate::matrix::Matrix;
+use crate::samples::Points;
 use crate::uncertainty::geometric_variance;
 use crate::vectors::least;
 
@@ -35,7 +35,7 @@ pub struct Answers {
 impl Head {
     /// Distances, strangeness and uncertainty of every query. Strangeness is only meaningful with
     /// `absolute` distances; see [`Head::measure`].
-    pub fn ask(&self, queries: &Features, absolute: bool) -> Result<Answers> {
+    pub fn ask(&self, queries: &Points, absolute: bool) -> Result<Answers> {
         let own = self.own_distances()?;
         let mut answers = Answers {
             distances: Matrix::zeros(0, self.classes.len()),

@@ -5,9 +5,9 @@ use rayon::prelude::*;
 
 use crate::diagram::{PowerDiagram, add_influence, squared_length};
 use crate::error::Result;
+use crate::head::compose::Composed;
 use crate::head::indexed::Indexed;
 use crate::head::own::Quadrics;
-use crate::head::points::Points;
 use crate::head::settings::{Pairs, Rule};
 use crate::linalg::Factor;
 use crate::matrix::Matrix;
@@ -94,7 +94,7 @@ fn reach(centres: &Matrix, linear: &Matrix, first: usize) -> f64 {
 pub(crate) struct Cells {
     pub(crate) views: usize,
     pub(crate) layers: usize,
-    /// Cross-phase metric, view-major as in [`Points`].
+    /// Cross-phase metric, view-major as in [`Composed`].
     pub(crate) cross: Vec<Metric>,
     /// Probe centres of all classes, view-major, under D.
     pub(crate) probes: Option<Vec<PowerDiagram>>,
@@ -147,8 +147,8 @@ impl Cells {
     /// Distances of every pair; `probed` are the points in the probe's space.
     pub(crate) fn pair_distances(
         &self,
-        points: &Points,
-        probed: Option<&Points>,
+        points: &Composed,
+        probed: Option<&Composed>,
         absolute: bool,
     ) -> Result<Vec<PairDistances>> {
         // a power needs the whole distance, which is never negative

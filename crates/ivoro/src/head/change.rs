@@ -1,11 +1,11 @@
 use std::collections::HashMap;
 
 use crate::error::{Error, Result};
-use crate::features::Features;
+use crate::head::compose::Stage;
 use crate::head::learn::Batch;
-use crate::head::points::Stage;
 use crate::head::{Head, KnownClass, LearnedPhase};
 use crate::matrix::Matrix;
+use crate::samples::Samples;
 use crate::statistics::{ClassStatistics, SecondMoments};
 
 /// What to do with a probe that was trained on the forgotten class and others together.
@@ -33,19 +33,19 @@ impl Head {
     /// Adds samples to known classes. Means, spread and metric are exactly those of all samples;
     /// probes of D and displacements of R stay those of their phase, since they can't be refitted
     /// without its samples. Returns the number of samples per class updated.
-    pub fn update(&mut self, samples: &Features) -> Result<Vec<(String, usize)>> {
+    pub fn update(&mut self, samples: &Samples) -> Result<Vec<(String, usize)>> {
         let (changed, report) = self.combined(samples, 1)?;
         *self = changed;
         Ok(report)
     }
 
     /// The head that never saw these samples, which it must have learned; probes stay as they are.
-    pub(crate) fn without(&self, samples: &Features) -> Result<Self> {
+    pub(crate) fn without(&self, samples: &Samples) -> Result<Self> {
         Ok(self.combined(samples, -1)?.0)
     }
 
     /// The head with samples of known classes added (1) or taken away (−1), and how many those are.
-    fn combined(&self, samples: &Features, sign: i64) -> Result<(Self, Vec<(String, usize)>)> {
+    fn combined(&self, samples: &Samples, sign: i64) -> Result<(Self, Vec<(String, usize)>)> {
         let batch = Batch::of(samples)?;
         let known = self.places();
         let places = batch.names.iter().map(|name| {

@@ -1,12 +1,12 @@
 use crate::diagram::{Index, Nearest, PowerDiagram};
 use crate::error::{Error, Result};
-use crate::features::Features;
 use crate::head::Head;
 use crate::head::cells::Metric;
-use crate::head::points::Stage;
+use crate::head::compose::Stage;
 use crate::lift::normals;
 use crate::matrix::Matrix;
 use crate::random::permutation;
+use crate::samples::Points;
 
 /// With fewer classes than this every query is compared with every class.
 pub const INDEXED_FROM: usize = 100_000;
@@ -98,7 +98,7 @@ impl Head {
     pub(crate) fn ask_index(
         &self,
         indexed: &Indexed,
-        queries: &Features,
+        queries: &Points,
         top: usize,
     ) -> Result<Vec<Nearest>> {
         let mut found = Vec::with_capacity(queries.len() * top);
@@ -147,7 +147,7 @@ fn build(diagram: &PowerDiagram, own: &[f64], seed: u64) -> Result<Indexed> {
     Ok(Indexed { index, about })
 }
 
-/// Points around some class centres, at the distance at which the samples of a class lie; the
+/// Composed around some class centres, at the distance at which the samples of a class lie; the
 /// usual distance stands in for a class of one sample.
 fn rehearsed(centres: &Matrix, own: &[f64], seed: u64) -> Matrix {
     let dim = centres.cols();

@@ -1,11 +1,11 @@
 use crate::error::{Error, Result};
-use crate::features::Features;
-use crate::head::points::{Points, Stage};
+use crate::head::compose::{Composed, Stage};
 use crate::head::settings::ProbeViews;
 use crate::head::{Frame, Head, KnownClass, LearnedPhase};
 use crate::matrix::Matrix;
 use crate::probes::Fit;
 use crate::regression::{FitOptions, Objective, Penalty, fit};
+use crate::samples::Samples;
 use crate::statistics::{ClassStatistics, Grid, SecondMoments, sums_by_class};
 
 /// Samples of the classes of one call: names, and labels that index them.
@@ -18,7 +18,7 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// The classes that occur in the features, in label order.
-    pub(crate) fn of(features: &Features) -> Result<Self> {
+    pub(crate) fn of(features: &Samples) -> Result<Self> {
         let mut place = vec![u32::MAX; features.classes().len()];
         features.labels().iter().for_each(|&label| place[label as usize] = 0);
         let mut names = Vec::new();
@@ -37,7 +37,7 @@ impl Batch {
 
 impl Head {
     /// Learns new classes together as one phase. On an error nothing has changed.
-    pub fn learn(&mut self, phase: &Features) -> Result<()> {
+    pub fn learn(&mut self, phase: &Samples) -> Result<()> {
         let batch = Batch::of(phase)?;
         let places = self.places();
         for name in &batch.names {
@@ -83,7 +83,7 @@ impl Head {
     }
 
     /// Fixes layers, dimensions and grids with the first samples.
-    fn begin(&self, phase: &Features, points: &Points) -> Result<Frame> {
+    fn begin(&self, phase: &Samples, points: &Composed) -> Result<Frame> {
         let used = match (self.variant.third, self.variant.layered) {
             (true, _) => 1..2,
             (false, true) => 0..2,
@@ -108,7 +108,7 @@ impl Head {
     pub(crate) fn gather(
         &self,
         frame: &Frame,
-        points: &Points,
+        points: &Composed,
         batch: &Batch,
     ) -> Result<(Vec<ClassStatistics>, Option<Vec<SecondMoments>>)> {
         let classes = batch.names.len();
@@ -138,9 +138,9 @@ impl Head {
     /// Probes of a phase: centres for D, displacements for R.
     fn fit_phase(
         &self,
-        phase: &Features,
+        phase: &Samples,
         frame: &Frame,
-        points: &Points,
+        points: &Composed,
         batch: &Batch,
         statistics: &[ClassStatistics],
     ) -> Result<LearnedPhase> {
@@ -174,7 +174,7 @@ impl Head {
     /// Fits probes on every block: one per rotation, or one over all rotated sister classes.
     fn fit(
         &self,
-        points: &Points,
+        points: &Composed,
         batch: &Batch,
         start: &[Matrix],
         penalty: Penalty,
@@ -221,7 +221,7 @@ impl Head {
 
 /// All views of one layer under each other, with sister labels view · K + class.
 fn stack_sisters(
-    points: &Points,
+    points: &Composed,
     batch: &Batch,
     start: &[Matrix],
     layer: usize,

@@ -1,9 +1,9 @@
 use crate::error::Result;
-use crate::features::Features;
 use crate::head::cells::{Cells, PairDistances};
-use crate::head::points::{Points, Stage};
+use crate::head::compose::{Composed, Stage};
 use crate::head::{Head, views};
 use crate::matrix::Matrix;
+use crate::samples::Points;
 use crate::vectors::least;
 
 /// Queries handled at once, so that memory does not grow with their number.
@@ -12,7 +12,7 @@ const BATCH: usize = 2048;
 impl Head {
     /// Distances of every query to every class; see `Learner::distances`. Without `absolute`,
     /// whitened distances may be short of a number that is the same for all classes of a query.
-    pub fn measure(&self, queries: &Features, absolute: bool) -> Result<Matrix> {
+    pub fn measure(&self, queries: &Points, absolute: bool) -> Result<Matrix> {
         let mut out = Matrix::zeros(0, self.classes.len());
         self.in_batches(queries, absolute, |cells, pairs| {
             out.append(&views::combine(cells, pairs, self.variant.views).distances)
@@ -22,7 +22,7 @@ impl Head {
 
     pub(super) fn in_batches(
         &self,
-        queries: &Features,
+        queries: &Points,
         absolute: bool,
         mut take: impl FnMut(&Cells, Vec<PairDistances>) -> Result<()>,
     ) -> Result<()> {
@@ -43,7 +43,7 @@ impl Head {
     }
 
     /// The nearest class of every query.
-    pub fn predict(&self, queries: &Features) -> Result<Vec<u32>> {
+    pub fn predict(&self, queries: &Points) -> Result<Vec<u32>> {
         let cells = self.cells()?;
         let diagram = match (&cells.cross[..], &cells.probes) {
             ([metric], None) => metric.diagram(),
@@ -53,7 +53,7 @@ impl Head {
             let distances = self.measure(queries, false)?;
             return Ok(distances.iter_rows().map(|row| least(row) as u32).collect());
         };
-        let nearest = |points: &Points| diagram.nearest(points.block(0, 0));
+        let nearest = |points: &Composed| diagram.nearest(points.block(0, 0));
         if self.variant.takes_features_as_they_are() {
             let nearest = nearest(&self.points(queries, Stage::Full)?)?;
             return Ok(nearest.iter().map(|nearest| nearest.cell).collect());

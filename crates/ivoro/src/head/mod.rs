@@ -8,12 +8,12 @@ pub mod audit;
 mod build;
 mod cells;
 mod change;
+mod compose;
 mod indexed;
 mod learn;
 mod measure;
 mod own;
 mod pictures;
-mod points;
 mod settings;
 mod variant;
 mod views;
@@ -26,18 +26,18 @@ pub use answer::{Answers, BurstRule};
 pub(crate) use build::Scatter;
 use cells::{Cells, Metric};
 pub use change::{Forgetting, Merging};
+use compose::{Composed, Stage, compose, used_layers};
 pub(crate) use indexed::Indexed;
 pub use indexed::{Approximation, INDEXED_FROM, Search};
-use points::{Points, Stage, compose, used_layers};
 pub use settings::{Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
 pub use variant::{EXTENDED, GRAMMAR, LETTERS, PAPER, Variant, Views};
 
 use crate::diagram::{ClusterDiagram, PowerDiagram};
 use crate::error::{Error, Result};
-use crate::features::Features;
 use crate::matrix::Matrix;
 use crate::probes::Probes;
 pub use crate::regression::Optimiser;
+use crate::samples::Points;
 use crate::statistics::{ClassStatistics, Grid, SecondMoments};
 
 /// What a head fixes when the first class arrives.
@@ -208,7 +208,7 @@ impl Head {
         names.enumerate().map(|(at, name)| (name, at)).collect()
     }
 
-    fn points(&self, features: &Features, stage: Stage) -> Result<Points> {
+    fn points(&self, features: &Points, stage: Stage) -> Result<Composed> {
         let used = used_layers(features, self.variant)?;
         for (layer, &(_, expected)) in used.into_iter().zip(self.layers()) {
             // a lift or a concatenation may hide that a layer has changed
@@ -239,7 +239,7 @@ impl Head {
     }
 
     /// One row per query, one column per class, smaller is nearer.
-    pub fn distances(&self, queries: &Features) -> Result<Matrix> {
+    pub fn distances(&self, queries: &Points) -> Result<Matrix> {
         // the lifted metric costs a solve in the lifted dimension for each query
         self.measure(queries, !self.variant.lift)
     }

@@ -86,10 +86,10 @@ impl Quadrics {
 
 #[cfg(test)]
 mod tests {
-    use crate::features::Features;
     use crate::head::{Head, Settings};
     use crate::matrix::Matrix;
     use crate::random::normals;
+    use crate::samples::Samples;
 
     /// A narrow class inside a wide one, around the same point, far from the grid's edge.
     fn learned(volume: f64) -> Head {
@@ -99,7 +99,7 @@ mod tests {
         let data = (0..800).flat_map(|row| [value(row), value(row)]).map(|v| v as f32).collect();
         let labels = (0..800).map(|row| u32::from(row >= 400)).collect();
         let samples =
-            Features::single("test", Matrix::new(800, 2, data).unwrap(), labels, 2).unwrap();
+            Samples::single("test", Matrix::new(800, 2, data).unwrap(), labels, 2).unwrap();
         let settings = Settings { volume, prior: 0.0, ridge: 1e-6, ..Settings::default() };
         let mut head = Head::new("iVoro-Q".parse().unwrap(), settings).unwrap();
         head.learn(&samples).unwrap();
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_class_pays_for_its_volume() {
         let points = Matrix::new(2, 2, vec![20.2, 19.9, 26.0, 14.0]).unwrap();
-        let queries = Features::single("test", points, vec![0, 1], 2).unwrap();
+        let queries = Samples::single("test", points, vec![0, 1], 2).unwrap();
         // for normal classes of deviations 1 and 4 the border is at 2·ln(16)·16/15 = 5.9
         assert_eq!(learned(1.0).predict(&queries).unwrap(), [0, 1]);
         // without it the wide class is nearer everywhere

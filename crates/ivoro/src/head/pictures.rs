@@ -2,15 +2,15 @@
 
 use crate::diagram::PowerDiagram;
 use crate::error::Result;
-use crate::features::Features;
 use crate::head::Head;
-use crate::head::points::Stage;
+use crate::head::compose::Stage;
 use crate::matrix::Matrix;
+use crate::samples::Points;
 
 impl Head {
     /// Samples as points of the space that the classes' centres live in: one matrix for each
     /// view and layer that is measured by itself, view-major.
-    pub fn block_points(&self, features: &Features) -> Result<Vec<Matrix>> {
+    pub fn block_points(&self, features: &Points) -> Result<Vec<Matrix>> {
         Ok(self.points(features, Stage::Full)?.blocks)
     }
 

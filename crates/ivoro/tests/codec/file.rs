@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ivoro::codec::{decode, encode};
 use ivoro::head::{ScatterKept, Settings};
-use ivoro::{Error, Features, Matrix, Model, ModelOptions};
+use ivoro::{Error, Matrix, Model, ModelOptions, Samples};
 use serde_json::{Map, Value, json};
 
 /// Two phases of two classes each.
@@ -20,14 +20,14 @@ pub(crate) fn model(variant: &str) -> Model {
 }
 
 /// Samples of the classes `first` and `first + 1`.
-pub(crate) fn features(first: u32) -> Features {
+pub(crate) fn features(first: u32) -> Samples {
     let labels: Vec<u32> = (0..12).map(|row| first + row % 2).collect();
     let value = |at: usize| {
         let label = labels[at / 3] as usize;
         ((at * 7919 + 13) % 101) as f32 / 50.0 + (label * (at % 3 + 1)) as f32
     };
     let points = Matrix::new(12, 3, (0..36).map(value).collect()).unwrap();
-    Features::single("test", points, labels.clone(), 4).unwrap()
+    Samples::single("test", points, labels.clone(), 4).unwrap()
 }
 
 pub(crate) fn bytes_of(model: &Model) -> Vec<u8> {

@@ -1,7 +1,7 @@
 use ivoro::calibration::softmin;
 use ivoro::head::{Forgetting, ScatterKept, Settings};
 use ivoro::model::{AskOptions, BurstRule, Prediction};
-use ivoro::{Error, Features, Head, Matrix, Model, ModelOptions, View};
+use ivoro::{Error, Head, Matrix, Model, ModelOptions, Samples, View};
 
 use crate::data::{CLASSES, Numbers, phase, queries, small, train, variant};
 
@@ -14,7 +14,7 @@ fn model(name: &str) -> Model {
     model
 }
 
-fn in_bursts(model: &Model, queries: &Features, size: usize, rule: BurstRule) -> Vec<Prediction> {
+fn in_bursts(model: &Model, queries: &Samples, size: usize, rule: BurstRule) -> Vec<Prediction> {
     let options = AskOptions {
         top: 2,
         false_rejection: Some(0.05),
@@ -83,10 +83,10 @@ fn more_vectors_of_an_object_are_answered_no_worse() {
 #[test]
 fn a_burst_under_ac_counts_every_rotation_of_every_vector() {
     let (train, queries) = (train(), queries());
-    let single = |features: &Features, view: View| {
+    let single = |features: &Samples, view: View| {
         let block = features.block(0, view).unwrap().clone();
         let names = features.classes().len();
-        Features::single("view", block, features.labels().to_vec(), names).unwrap()
+        Samples::single("view", block, features.labels().to_vec(), names).unwrap()
     };
     let mut votes = vec![vec![0; CLASSES as usize]; queries.len().div_ceil(3)];
     let mut sums = vec![vec![0f64; CLASSES as usize]; votes.len()];
@@ -138,7 +138,7 @@ fn groups_of_rows_are_bursts_in_any_order() {
         groups.iter().map(|group| group.iter().map(|row| rows.len() - 1 - row).collect()).collect();
     let turned: Vec<&[usize]> = turned.iter().map(Vec::as_slice).collect();
     for rule in [BurstRule::Sum, BurstRule::Vote] {
-        let ask = |features: &Features| model.head().ask(features, true).unwrap();
+        let ask = |features: &Samples| model.head().ask(features, true).unwrap();
         let bursts = ask(&queries).in_bursts(3, rule).unwrap();
         let grouped = ask(&queries.select(&backwards)).in_groups(&turned, rule).unwrap();
         assert_eq!((&grouped.burst, grouped.distances.rows()), (&bursts.burst, groups.len()));
@@ -163,7 +163,7 @@ fn a_model_without_calibration_has_a_temperature_too() {
 }
 
 /// Round classes on a line, `spread(class)` wide.
-fn on_a_line(seed: u64, classes: std::ops::Range<u32>, spread: impl Fn(u32) -> f32) -> Features {
+fn on_a_line(seed: u64, classes: std::ops::Range<u32>, spread: impl Fn(u32) -> f32) -> Samples {
     let mut numbers = Numbers(seed);
     let labels: Vec<u32> = classes.flat_map(|class| std::iter::repeat_n(class, 60)).collect();
     let mut value = |&label: &u32| {
@@ -172,7 +172,7 @@ fn on_a_line(seed: u64, classes: std::ops::Range<u32>, spread: impl Fn(u32) -> f
     };
     let values: Vec<f32> = labels.iter().flat_map(&mut value).collect();
     let points = Matrix::new(labels.len(), 2, values).unwrap();
-    Features::single("line", points, labels, 20).unwrap()
+    Samples::single("line", points, labels, 20).unwrap()
 }
 
 // later classes spread further, as those do that a network was not trained on: all distances of W

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ivoro::head::{ProbeViews, Settings};
 use ivoro::transform::Transform;
-use ivoro::{Features, Head, Matrix, Variant, View};
+use ivoro::{Head, Matrix, Points, Samples, Variant, View};
 
 /// Dimensions of the last layer and of the block before it.
 pub(crate) const DIMS: [usize; 2] = [7, 5];
@@ -35,7 +35,7 @@ pub(crate) fn names(classes: u32) -> Arc<[String]> {
 
 /// Non-negative features of two layers and eight views around random centres. Classes overlap, so
 /// that answers differ between variants; `count` is the number of samples of each class.
-pub(crate) fn blobs(seed: u64, classes: u32, count: impl Fn(u32) -> usize) -> Features {
+pub(crate) fn blobs(seed: u64, classes: u32, count: impl Fn(u32) -> usize) -> Samples {
     let views = View::conventional(8).unwrap();
     let labels: Vec<u32> = (0..classes).flat_map(|c| std::iter::repeat_n(c, count(c))).collect();
     // the centres do not depend on the seed: another seed gives other samples of the same classes
@@ -58,7 +58,8 @@ pub(crate) fn blobs(seed: u64, classes: u32, count: impl Fn(u32) -> usize) -> Fe
         }
     }
     let layers = vec!["last".to_owned(), "third".to_owned()];
-    Features::new("blobs", layers, views, blocks, labels, names(classes)).unwrap()
+    let points = Points::new("blobs", layers, views, blocks).unwrap();
+    Samples::new(points, labels, names(classes)).unwrap()
 }
 
 /// Unequal counts, at least six.
@@ -66,31 +67,31 @@ pub(crate) fn unequal(class: u32) -> usize {
     6 + (class as usize * 5) % 7
 }
 
-pub(crate) fn train() -> Features {
+pub(crate) fn train() -> Samples {
     blobs(1, CLASSES, unequal)
 }
 
-pub(crate) fn queries() -> Features {
+pub(crate) fn queries() -> Samples {
     blobs(2, CLASSES, |_| 4)
 }
 
 /// The samples of one of the phases.
-pub(crate) fn phase(features: &Features, phase: usize) -> Features {
+pub(crate) fn phase(features: &Samples, phase: usize) -> Samples {
     features.of_classes(|label| PHASES[phase].contains(&label))
 }
 
 /// Every second sample from `first` on.
-pub(crate) fn half(features: &Features, first: usize) -> Features {
+pub(crate) fn half(features: &Samples, first: usize) -> Samples {
     features.select(&(first..features.len()).step_by(2).collect::<Vec<_>>())
 }
 
 /// The same samples with other layers or views: `pick` names the block for each layer and view.
 pub(crate) fn rearranged(
-    features: &Features,
+    features: &Samples,
     layers: usize,
     views: Vec<View>,
     pick: impl Fn(usize, View) -> (usize, View),
-) -> Features {
+) -> Samples {
     let mut blocks = Vec::new();
     for layer in 0..layers {
         for &view in &views {
@@ -100,7 +101,7 @@ pub(crate) fn rearranged(
     }
     let names = features.layers()[..layers].to_vec();
     let (labels, classes) = (features.labels().to_vec(), features.classes().clone());
-    Features::new("rearranged", names, views, blocks, labels, classes).unwrap()
+    Samples::new(Points::new("rearranged", names, views, blocks).unwrap(), labels, classes).unwrap()
 }
 
 /// Small settings, so that hundreds of heads are learned in seconds. All values, lifted and
@@ -120,7 +121,7 @@ pub(crate) fn variant(name: &str) -> Variant {
 }
 
 /// A head that learned these phases one after another.
-pub(crate) fn learned(variant: Variant, settings: &Settings, phases: &[Features]) -> Head {
+pub(crate) fn learned(variant: Variant, settings: &Settings, phases: &[Samples]) -> Head {
     let mut head = Head::new(variant, settings.clone()).unwrap();
     for phase in phases {
         head.learn(phase).unwrap();
@@ -129,7 +130,7 @@ pub(crate) fn learned(variant: Variant, settings: &Settings, phases: &[Features]
 }
 
 /// The three phases of some features.
-pub(crate) fn phases(features: &Features) -> Vec<Features> {
+pub(crate) fn phases(features: &Samples) -> Vec<Samples> {
     (0..PHASES.len()).map(|at| phase(features, at)).collect()
 }
 

@@ -1,18 +1,18 @@
 use ivoro::head::{ScatterKept, Settings};
-use ivoro::{Features, Head, Variant};
+use ivoro::{Head, Samples, Variant};
 
 use crate::data::{every_variant, half, learned, phases, small, train};
 
 /// The first sample of every class, and all others.
-fn first_and_rest(features: &Features) -> (Features, Vec<usize>) {
+fn first_and_rest(features: &Samples) -> (Samples, Vec<usize>) {
     let labels = features.labels();
     let is_first = |&row: &usize| labels[..row].iter().all(|&label| label != labels[row]);
     let (first, rest): (Vec<usize>, Vec<usize>) = (0..labels.len()).partition(is_first);
     (features.select(&first), rest)
 }
 
-fn in_halves(variant: Variant, settings: &Settings, phases: &[Features]) -> Head {
-    let firsts: Vec<Features> = phases.iter().map(|phase| half(phase, 0)).collect();
+fn in_halves(variant: Variant, settings: &Settings, phases: &[Samples]) -> Head {
+    let firsts: Vec<Samples> = phases.iter().map(|phase| half(phase, 0)).collect();
     let mut head = learned(variant, settings, &firsts);
     for phase in phases.iter().rev() {
         head.update(&half(phase, 1)).unwrap();
@@ -20,7 +20,7 @@ fn in_halves(variant: Variant, settings: &Settings, phases: &[Features]) -> Head
     head
 }
 
-fn one_at_a_time(variant: Variant, settings: &Settings, phases: &[Features]) -> Head {
+fn one_at_a_time(variant: Variant, settings: &Settings, phases: &[Samples]) -> Head {
     let mut head = Head::new(variant, settings.clone()).unwrap();
     for phase in phases {
         let (first, rest) = first_and_rest(phase);

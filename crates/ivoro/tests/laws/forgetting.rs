@@ -1,5 +1,5 @@
 use ivoro::head::{Forgetting, ScatterKept, Settings};
-use ivoro::{Error, Features, Head, Variant};
+use ivoro::{Error, Head, Samples, Variant};
 
 use crate::data::{CLASSES, every_variant, learned, phases, queries, small, train, variant};
 
@@ -7,7 +7,7 @@ fn per_class() -> Settings {
     Settings { scatter: ScatterKept::PerClass, ..small() }
 }
 
-fn without(phases: &[Features], class: u32) -> Vec<Features> {
+fn without(phases: &[Samples], class: u32) -> Vec<Samples> {
     let kept = phases.iter().map(|phase| phase.of_classes(|label| label != class));
     kept.filter(|phase| !phase.is_empty()).collect()
 }

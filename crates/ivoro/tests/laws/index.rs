@@ -1,7 +1,7 @@
 use ivoro::diagram::{Index, PowerDiagram};
 use ivoro::head::{INDEXED_FROM, Search};
 use ivoro::model::{AskOptions, BurstRule};
-use ivoro::{Error, Features, Matrix, Model, ModelOptions};
+use ivoro::{Error, Matrix, Model, ModelOptions, Samples};
 use proptest::prelude::*;
 
 use crate::data::{Numbers, phases, queries, small, train, variant};
@@ -116,7 +116,7 @@ fn enough_classes_are_searched_by_an_index() {
     let count = (side * side) as usize;
     assert!(count >= INDEXED_FROM);
     let points = Matrix::new(count, 2, points.collect()).unwrap();
-    let classes = Features::single("grid", points, (0..side * side).collect(), count).unwrap();
+    let classes = Samples::single("grid", points, (0..side * side).collect(), count).unwrap();
     let mut model = Model::new(variant("iVoro"), ModelOptions::default());
     model.learn(&classes).unwrap();
     let about = model.approximation(AskOptions::default()).unwrap().unwrap();

@@ -1,5 +1,5 @@
 use ivoro::head::{Forgetting, ScatterKept, Settings};
-use ivoro::{Error, Features, Head, Variant};
+use ivoro::{Error, Head, Samples, Variant};
 
 use crate::data::{every_variant, half, learned, phase, phases, queries, small, train, variant};
 
@@ -61,7 +61,7 @@ fn fork(variant: Variant, settings: &Settings) -> Fork {
     let base_samples = phase(&train, 0);
     let base = learned(variant, settings, &[half(&half(&base_samples, 0), 0)]);
     let (more_left, more_right) = (half(&half(&base_samples, 0), 1), half(&base_samples, 1));
-    let grown = |head: &Head, more: &Features, new: &Features| {
+    let grown = |head: &Head, more: &Samples, new: &Samples| {
         let mut head = head.clone();
         head.update(more).unwrap();
         head.learn(new).unwrap();

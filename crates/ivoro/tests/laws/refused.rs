@@ -1,11 +1,11 @@
-use ivoro::{Error, Features, Head, Matrix, View};
+use ivoro::{Error, Head, Matrix, Samples, View};
 
 use crate::data::{learned, phase, phases, rearranged, small, train, variant};
 
 /// The head refuses with the error expected, both to learn and where `asked` to answer, and is
 /// afterwards what it was.
 #[track_caller]
-fn assert_refused(head: &Head, bad: &Features, expected: fn(&Error) -> bool) {
+fn assert_refused(head: &Head, bad: &Samples, expected: fn(&Error) -> bool) {
     let mut changed = head.clone();
     let error = changed.learn(bad).unwrap_err();
     assert!(expected(&error), "{error:?}");
@@ -34,7 +34,7 @@ fn an_update_of_a_class_that_is_not_known() {
 }
 
 /// The layers swapped: 5 and 7 dimensions where there were 7 and 5.
-fn swapped(features: &Features) -> Features {
+fn swapped(features: &Samples) -> Samples {
     rearranged(features, 2, features.views().to_vec(), |layer, view| (1 - layer, view))
 }
 
@@ -56,8 +56,8 @@ fn a_changed_dimension() {
 #[test]
 fn missing_views() {
     let train = train();
-    let upright = |f: &Features| rearranged(f, 2, vec![View::UPRIGHT], |l, v| (l, v));
-    let unmirrored = |f: &Features| rearranged(f, 2, View::ROTATIONS.to_vec(), |l, v| (l, v));
+    let upright = |f: &Samples| rearranged(f, 2, vec![View::UPRIGHT], |l, v| (l, v));
+    let unmirrored = |f: &Samples| rearranged(f, 2, View::ROTATIONS.to_vec(), |l, v| (l, v));
     for name in ["iVoro-AC", "iVoro-NAI", "iVoro-F", "iVoro-WAIL"] {
         let head = learned(variant(name), &small(), &phases(&train)[..1]);
         let missing = |error: &Error| matches!(error, Error::MissingViews { .. });
@@ -78,7 +78,7 @@ fn missing_views() {
 #[test]
 fn a_missing_layer() {
     let train = train();
-    let one_layer = |f: &Features| rearranged(f, 1, f.views().to_vec(), |l, v| (l, v));
+    let one_layer = |f: &Samples| rearranged(f, 1, f.views().to_vec(), |l, v| (l, v));
     for name in ["iVoro-L", "iVoro3", "iVoro3-NKW", "iVoro-NDAIL"] {
         let missing = |error: &Error| matches!(error, Error::MissingLayer { .. });
         let head = learned(variant(name), &small(), &phases(&train)[..1]);
@@ -102,7 +102,7 @@ fn an_empty_phase() {
 fn values_far_beyond_those_of_the_first_phase() {
     let features = |value: f32, class: u32| {
         let points = Matrix::new(2, 3, vec![1.0, 0.5, 0.0, value, 0.1, 0.2]).unwrap();
-        Features::single("values", points, vec![class; 2], 2).unwrap()
+        Samples::single("values", points, vec![class; 2], 2).unwrap()
     };
     for name in ["iVoro", "iVoro-W", "iVoro-DR"] {
         let head = learned(variant(name), &small(), &[features(1.0, 0)]);
@@ -112,7 +112,7 @@ fn values_far_beyond_those_of_the_first_phase() {
         let _ = Head::new(variant(name), small()).unwrap().learn(&features(1e15, 0));
     }
     let points = Matrix::new(1, 2, vec![1.0, -1.1e15]).unwrap();
-    let refused = Features::single("values", points, vec![0], 1);
+    let refused = Samples::single("values", points, vec![0], 1);
     assert!(matches!(refused, Err(Error::NotFinite { row: 0, .. })));
 }
 
@@ -123,7 +123,7 @@ fn samples_without_spread_are_no_reason_to_refuse() {
         let value = |at: usize| far + if at % 4 == (at / 4) % 3 { 1.3 } else { 0.1 };
         let points = Matrix::new(rows, 4, (0..4 * rows).map(value).collect()).unwrap();
         let labels: Vec<u32> = (0..rows as u32).map(|row| row % 3).collect();
-        let samples = Features::single("alike", points, labels.clone(), 3).unwrap();
+        let samples = Samples::single("alike", points, labels.clone(), 3).unwrap();
         for name in ["iVoro-W", "iVoro-Q", "iVoro-NW", "iVoro-WR"] {
             let head = learned(variant(name), &small(), std::slice::from_ref(&samples));
             assert_eq!(head.predict(&samples).unwrap(), labels, "{name} {far}");

@@ -2,11 +2,11 @@ use std::path::Path;
 
 use ivoro::codec::{decode, decode_predictor, encode};
 use ivoro::model::AskOptions;
-use ivoro::{Features, Matrix, Model, ModelOptions};
+use ivoro::{Matrix, Model, ModelOptions, Samples};
 
 use crate::data::{blobs, half, phase, queries, small, train, variant};
 
-fn model(name: &str, phases: &[Features]) -> Model {
+fn model(name: &str, phases: &[Samples]) -> Model {
     let options = ModelOptions { settings: small(), ..ModelOptions::default() };
     let mut model = Model::new(variant(name), options);
     for phase in phases {
@@ -26,7 +26,7 @@ fn saved_and_loaded(model: &Model) -> Model {
 #[test]
 fn what_is_loaded_is_what_was_saved() {
     let (train, queries) = (train(), queries());
-    let phases: Vec<Features> = (0..3).map(|at| phase(&train, at)).collect();
+    let phases: Vec<Samples> = (0..3).map(|at| phase(&train, at)).collect();
     for name in [
         "iVoro",
         "iVoro-N",
@@ -92,14 +92,14 @@ fn learning_goes_on_after_loading_as_if_nothing_had_happened() {
     }
 }
 
-fn flat(value: impl Fn(usize, usize) -> f32) -> Features {
+fn flat(value: impl Fn(usize, usize) -> f32) -> Samples {
     let data = (0..20 * 3).map(|at| value(at / 3, at % 3)).collect();
     let labels = (0..20).map(|row| row / 10).collect();
-    Features::single("flat", Matrix::new(20, 3, data).unwrap(), labels, 2).unwrap()
+    Samples::single("flat", Matrix::new(20, 3, data).unwrap(), labels, 2).unwrap()
 }
 
 #[track_caller]
-fn assert_comes_back(features: &Features) {
+fn assert_comes_back(features: &Samples) {
     let model = model("iVoro", std::slice::from_ref(features));
     let loaded = saved_and_loaded(&model);
     assert!(loaded.head() == model.head());

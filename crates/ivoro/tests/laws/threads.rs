@@ -1,4 +1,4 @@
-use ivoro::{Features, Head, Matrix};
+use ivoro::{Head, Matrix, Samples};
 
 use crate::data::{blobs, learned, small, variant};
 
@@ -6,7 +6,7 @@ fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
 }
 
-fn learned_and_asked(name: &str, phases: &[Features], queries: &Features) -> (Head, Matrix) {
+fn learned_and_asked(name: &str, phases: &[Samples], queries: &Samples) -> (Head, Matrix) {
     let head = learned(variant(name), &small(), phases);
     let distances = head.measure(queries, true).unwrap();
     (head, distances)

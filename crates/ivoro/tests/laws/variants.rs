@@ -2,7 +2,7 @@ use ivoro::diagram::PowerDiagram;
 use ivoro::head::{Optimiser, ProbeSpace, Rule, Settings, Views};
 use ivoro::regression::{FitOptions, Objective, Penalty, fit};
 use ivoro::statistics::{Grid, sums_by_class};
-use ivoro::{Features, Matrix, Variant, View};
+use ivoro::{Matrix, Samples, Variant, View};
 
 use crate::data::{
     CLASSES, every_variant, learned, phases, queries, rearranged, small, train, variant,
@@ -63,7 +63,7 @@ fn an_exponent_keeps_the_order_within_a_view_and_layer() {
     }
 }
 
-fn still(features: &Features) -> Features {
+fn still(features: &Samples) -> Samples {
     let mirrored = |view: View| View { quarter_turns: 0, ..view };
     rearranged(features, 2, features.views().to_vec(), |layer, view| (layer, mirrored(view)))
 }
@@ -90,7 +90,7 @@ fn views_that_are_all_the_same_change_nothing() {
 
 #[test]
 fn a_layer_added_to_itself_changes_nothing() {
-    let twice = |f: &Features| rearranged(f, 2, f.views().to_vec(), |_, view| (0, view));
+    let twice = |f: &Samples| rearranged(f, 2, f.views().to_vec(), |_, view| (0, view));
     let (phases, queries) = (phases(&twice(&train())), twice(&queries()));
     for layered in every_variant().into_iter().filter(|v| v.layered && !v.lift) {
         if layered.whiten && (layered.residual || layered.divide) {
@@ -211,7 +211,7 @@ fn in_one_phase_d_answers_as_its_probe_does() {
 #[test]
 fn tournament_and_elimination_agree_on_phases_of_one_class() {
     let (train, queries) = (train(), queries());
-    let one_each: Vec<Features> =
+    let one_each: Vec<Samples> =
         (0..CLASSES).map(|class| train.of_classes(|label| label == class)).collect();
     for variant in every_variant().into_iter().filter(|v| v.divide && !v.flip && !v.third) {
         let answer = |rule| {

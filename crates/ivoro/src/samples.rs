@@ -1,4 +1,4 @@
-//! Features: what a frozen network says of each sample, per layer and per view.
+//! Points and samples: what a frozen network says of each image, per layer and per view.
 
 use std::fmt;
 use std::sync::Arc;
@@ -71,48 +71,50 @@ impl fmt::Display for View {
     }
 }
 
-/// Feature vectors of labelled samples: a matrix per layer and view, rows aligned.
+/// Feature vectors without labels, as queries have them: a matrix per layer and view, rows aligned.
 ///
 /// Layers run from the network's last layer backwards: index 0 is the last layer, index 1 the
 /// block before it.
+///
+/// ```
+/// use ivoro::{Matrix, Points};
+/// let queries = Points::single("tuesday", Matrix::new(1, 2, vec![4.9, 5.2])?)?;
+/// assert_eq!((queries.len(), queries.dim(0)), (1, 2));
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Debug)]
-pub struct Features {
+pub struct Points {
     origin: Arc<str>,
     layers: Vec<String>,
     views: Vec<View>,
     blocks: Vec<Arc<Matrix>>,
-    labels: Vec<u32>,
-    classes: Arc<[String]>,
+    rows: usize,
 }
 
-impl Features {
-    /// Features from their parts. `blocks[l · views + v]` is layer `l` at view `v`; `labels` index
-    /// `classes`; `origin` names the source in error messages.
+impl Points {
+    /// Points from their parts. `blocks[l · views + v]` is layer `l` at view `v`; `origin` names the
+    /// source in error messages.
     pub fn new(
         origin: &str,
         layers: Vec<String>,
         views: Vec<View>,
         blocks: Vec<Matrix>,
-        labels: Vec<u32>,
-        classes: Arc<[String]>,
     ) -> Result<Self> {
         let expected = layers.len() * views.len();
         if blocks.len() != expected || expected == 0 {
             let what = format!("{origin}: matrices for {} layers × views", layers.len());
             return Err(Error::Size { what, expected, found: blocks.len() });
         }
+        let rows = blocks[0].rows();
         let blocks = blocks.into_iter().map(|block| Arc::new(block.into_shared())).collect();
-        let origin = origin.into();
-        let features = Self { origin, layers, views, blocks, labels, classes };
-        features.check()?;
-        Ok(features)
+        let points = Self { origin: origin.into(), layers, views, blocks, rows };
+        points.check()?;
+        Ok(points)
     }
 
     /// One layer, one view: what most networks give.
-    pub fn single(origin: &str, points: Matrix, labels: Vec<u32>, classes: usize) -> Result<Self> {
-        let names = (0..classes).map(|class| class.to_string()).collect();
-        let layers = vec!["last".to_owned()];
-        Self::new(origin, layers, vec![View::UPRIGHT], vec![points], labels, names)
+    pub fn single(origin: &str, points: Matrix) -> Result<Self> {
+        Self::new(origin, vec!["last".to_owned()], vec![View::UPRIGHT], vec![points])
     }
 
     fn check(&self) -> Result<()> {
@@ -130,6 +132,118 @@ impl Features {
                 });
             }
         }
+        Ok(())
+    }
+
+    fn check_shape(&self, block: &Matrix, layer: usize, dim: usize) -> Result<()> {
+        let name = &self.layers[layer];
+        if block.rows() != self.rows {
+            return Err(self.other_rows(layer, self.rows, block.rows()));
+        }
+        if block.cols() != dim || dim == 0 {
+            let what = format!("{}: dimensions of layer {name}", self.origin);
+            return Err(Error::Size { what, expected: dim.max(1), found: block.cols() });
+        }
+        Ok(())
+    }
+
+    fn other_rows(&self, layer: usize, expected: usize, found: usize) -> Error {
+        let what = format!("{}: rows of layer {}", self.origin, self.layers[layer]);
+        Error::Size { what, expected, found }
+    }
+
+    /// Where these points come from, for messages.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Layer names, last layer first.
+    pub fn layers(&self) -> &[String] {
+        &self.layers
+    }
+
+    /// The views each image was seen at.
+    pub fn views(&self) -> &[View] {
+        &self.views
+    }
+
+    /// Layer `layer` as seen at `view`, if there is such a view.
+    pub fn block(&self, layer: usize, view: View) -> Option<&Matrix> {
+        let at = self.views.iter().position(|&other| other == view)?;
+        self.blocks.get(layer * self.views.len() + at).map(AsRef::as_ref)
+    }
+
+    /// Dimension of a layer.
+    pub fn dim(&self, layer: usize) -> usize {
+        self.blocks[layer * self.views.len()].cols()
+    }
+
+    /// A copy of the rows named, in the order given.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> Self {
+        let blocks = self.blocks.iter().map(|block| Arc::new(block.select(rows).into_shared()));
+        Self {
+            origin: Arc::clone(&self.origin),
+            layers: self.layers.clone(),
+            views: self.views.clone(),
+            blocks: blocks.collect(),
+            rows: rows.len(),
+        }
+    }
+}
+
+/// Labelled points: what a model learns from. Wherever points are wanted, samples will do.
+///
+/// ```
+/// use ivoro::{Matrix, Samples};
+/// let points = Matrix::new(3, 2, vec![0.0, 0.1, 5.0, 5.1, 5.2, 5.0])?;
+/// let samples = Samples::single("monday", points, vec![0, 1, 1], 2)?;
+/// assert_eq!((samples.len(), samples.classes().len()), (3, 2));
+/// # Ok::<(), ivoro::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Samples {
+    points: Points,
+    labels: Vec<u32>,
+    classes: Arc<[String]>,
+}
+
+impl std::ops::Deref for Samples {
+    type Target = Points;
+
+    fn deref(&self) -> &Points {
+        &self.points
+    }
+}
+
+impl Samples {
+    /// Points with a label for each row; `labels` index `classes`.
+    pub fn new(points: Points, labels: Vec<u32>, classes: Arc<[String]>) -> Result<Self> {
+        if points.rows != labels.len() {
+            return Err(points.other_rows(0, labels.len(), points.rows));
+        }
+        let samples = Self { points, labels, classes };
+        samples.check_labels()?;
+        Ok(samples)
+    }
+
+    /// One layer, one view: what most networks give. Classes are called `0`, `1`, …
+    pub fn single(origin: &str, points: Matrix, labels: Vec<u32>, classes: usize) -> Result<Self> {
+        let names = (0..classes).map(|class| class.to_string()).collect();
+        Self::new(Points::single(origin, points)?, labels, names)
+    }
+
+    fn check_labels(&self) -> Result<()> {
         let classes = self.classes.len();
         match self.labels.iter().position(|&label| label as usize >= classes) {
             Some(row) => Err(Error::LabelRange {
@@ -142,42 +256,14 @@ impl Features {
         }
     }
 
-    fn check_shape(&self, block: &Matrix, layer: usize, dim: usize) -> Result<()> {
-        let name = &self.layers[layer];
-        if block.rows() != self.labels.len() {
-            let what = format!("{}: rows of layer {name}", self.origin);
-            return Err(Error::Size { what, expected: self.labels.len(), found: block.rows() });
-        }
-        if block.cols() != dim || dim == 0 {
-            let what = format!("{}: dimensions of layer {name}", self.origin);
-            return Err(Error::Size { what, expected: dim.max(1), found: block.cols() });
-        }
-        Ok(())
+    /// The points alone.
+    pub fn points(&self) -> &Points {
+        &self.points
     }
 
-    /// Where these features come from, for messages.
-    pub fn origin(&self) -> &str {
-        &self.origin
-    }
-
-    /// Number of samples.
-    pub fn len(&self) -> usize {
-        self.labels.len()
-    }
-
-    /// Whether there is no sample.
-    pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
-    }
-
-    /// Layer names, last layer first.
-    pub fn layers(&self) -> &[String] {
-        &self.layers
-    }
-
-    /// The views each sample was seen at.
-    pub fn views(&self) -> &[View] {
-        &self.views
+    /// The points alone.
+    pub fn into_points(self) -> Points {
+        self.points
     }
 
     /// Class names; labels index them.
@@ -185,21 +271,16 @@ impl Features {
         &self.classes
     }
 
-    /// One label a row.
+    /// One label per row.
     pub fn labels(&self) -> &[u32] {
         &self.labels
-    }
-
-    /// Layer `layer` as seen at `view`, if there is such a view.
-    pub fn block(&self, layer: usize, view: View) -> Option<&Matrix> {
-        let at = self.views.iter().position(|&other| other == view)?;
-        self.blocks.get(layer * self.views.len() + at).map(AsRef::as_ref)
     }
 
     /// Puts all numbers and labels, and what they are called, into a hash.
     #[doc(hidden)] // `ivoro-eval` tells records of other data apart by it
     pub fn hash(&self, hasher: &mut blake3::Hasher) {
-        let Self { layers, views, labels, blocks, .. } = self;
+        let Points { layers, views, blocks, .. } = &self.points;
+        let labels = &self.labels;
         hasher.update(format!("{layers:?} {views:?} {}", labels.len()).as_bytes());
         hasher.update(bytemuck::cast_slice(labels));
         for block in blocks {
@@ -207,46 +288,28 @@ impl Features {
         }
     }
 
-    /// Dimension of a layer.
-    pub fn dim(&self, layer: usize) -> usize {
-        self.blocks[layer * self.views.len()].cols()
-    }
-
-    /// The rows named, in the order given.
+    /// A copy of the rows named, in the order given.
     #[must_use]
     pub fn select(&self, rows: &[usize]) -> Self {
-        let blocks = self.blocks.iter().map(|block| Arc::new(block.select(rows).into_shared()));
         Self {
-            blocks: blocks.collect(),
+            points: self.points.select(rows),
             labels: rows.iter().map(|&row| self.labels[row]).collect(),
-            ..self.clone_frame()
+            classes: Arc::clone(&self.classes),
         }
     }
 
-    /// The rows of the classes for which `wanted` holds.
+    /// A copy of the rows of the classes for which `wanted` holds.
     #[must_use]
     pub fn of_classes(&self, wanted: impl Fn(u32) -> bool) -> Self {
         let rows: Vec<usize> = (0..self.len()).filter(|&row| wanted(self.labels[row])).collect();
         self.select(&rows)
     }
 
-    /// The same samples under other class names: label `l` becomes `to[l]`, which indexes `classes`.
+    /// The same points under other class names: label `l` becomes `to[l]`, which indexes `classes`.
+    /// Nothing is copied but the labels.
     pub fn relabel(&self, to: &[u32], classes: Arc<[String]>) -> Result<Self> {
         let labels = self.labels.iter().map(|&label| to[label as usize]).collect();
-        let features = Self { blocks: self.blocks.clone(), labels, classes, ..self.clone_frame() };
-        features.check()?;
-        Ok(features)
-    }
-
-    fn clone_frame(&self) -> Self {
-        Self {
-            origin: Arc::clone(&self.origin),
-            layers: self.layers.clone(),
-            views: self.views.clone(),
-            blocks: Vec::new(),
-            labels: Vec::new(),
-            classes: Arc::clone(&self.classes),
-        }
+        Self::new(self.points.clone(), labels, classes)
     }
 }
 
@@ -254,7 +317,7 @@ impl Features {
 #[derive(Clone, Debug)]
 pub struct Split {
     /// What is learned from.
-    pub train: Features,
+    pub train: Samples,
     /// What is asked about.
-    pub test: Features,
+    pub test: Samples,
 }

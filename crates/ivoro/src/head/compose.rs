@@ -1,16 +1,16 @@
 use crate::error::{Error, Result};
-use crate::features::{Features, View};
 use crate::head::settings::Settings;
 use crate::head::variant::Variant;
 use crate::lift::Lift;
 use crate::matrix::Matrix;
+use crate::samples::{Points, View};
 
 /// What samples become for a variant: one matrix per view and layer that distances are measured in.
 ///
 /// Without W and Q that is each rotation × layer by itself; with them, layers are concatenated, and
 /// with W under AI rotations too, so that one joint metric can be learned.
 #[derive(Clone, Debug)]
-pub(crate) struct Points {
+pub(crate) struct Composed {
     /// Views that stay separate.
     pub(crate) views: usize,
     /// Layers that stay separate.
@@ -19,7 +19,7 @@ pub(crate) struct Points {
     pub(crate) blocks: Vec<Matrix>,
 }
 
-impl Points {
+impl Composed {
     pub(crate) fn block(&self, view: usize, layer: usize) -> &Matrix {
         &self.blocks[view * self.layers + layer]
     }
@@ -49,7 +49,7 @@ impl Variant {
 
     /// Whether the features have the layers and views that the variant needs; the error says what
     /// is missing.
-    pub fn check_features(self, features: &Features) -> Result<()> {
+    pub fn check_features(self, features: &Points) -> Result<()> {
         used_layers(features, self)?;
         let missing = |view: &View| !features.views().contains(view);
         let views: &[View] = if self.rotates() { &View::ROTATIONS } else { &[View::UPRIGHT] };
@@ -60,7 +60,7 @@ impl Variant {
     }
 }
 
-fn missing_views(features: &Features, variant: Variant) -> Error {
+fn missing_views(features: &Points, variant: Variant) -> Error {
     Error::MissingViews {
         variant: variant.to_string(),
         needed: needed_views(variant),
@@ -70,11 +70,11 @@ fn missing_views(features: &Features, variant: Variant) -> Error {
 
 /// The points of these features under a variant.
 pub(crate) fn compose(
-    features: &Features,
+    features: &Points,
     variant: Variant,
     settings: &Settings,
     stage: Stage,
-) -> Result<Points> {
+) -> Result<Composed> {
     let layers = used_layers(features, variant)?;
     let views: &[View] = if variant.rotates() { &View::ROTATIONS } else { &[View::UPRIGHT] };
     let mut grid = Vec::with_capacity(views.len());
@@ -96,10 +96,10 @@ pub(crate) fn compose(
     Ok(points)
 }
 
-fn arrange(grid: Vec<Vec<Matrix>>, variant: Variant) -> Result<Points> {
+fn arrange(grid: Vec<Vec<Matrix>>, variant: Variant) -> Result<Composed> {
     let (views, layers) = (grid.len(), grid[0].len());
     if !variant.is_metric() {
-        return Ok(Points { views, layers, blocks: grid.into_iter().flatten().collect() });
+        return Ok(Composed { views, layers, blocks: grid.into_iter().flatten().collect() });
     }
     let joined: Vec<Vec<&Matrix>> = if variant.separate().0 == 1 {
         vec![grid.iter().flatten().collect()]
@@ -107,11 +107,11 @@ fn arrange(grid: Vec<Vec<Matrix>>, variant: Variant) -> Result<Points> {
         grid.iter().map(|row| row.iter().collect()).collect()
     };
     let blocks = joined.iter().map(|parts| Matrix::concat_columns(parts));
-    Ok(Points { views: joined.len(), layers: 1, blocks: blocks.collect::<Result<_>>()? })
+    Ok(Composed { views: joined.len(), layers: 1, blocks: blocks.collect::<Result<_>>()? })
 }
 
 /// Indices of the layers a variant uses, if the features have them.
-pub(crate) fn used_layers(features: &Features, variant: Variant) -> Result<Vec<usize>> {
+pub(crate) fn used_layers(features: &Points, variant: Variant) -> Result<Vec<usize>> {
     let wanted = match (variant.third, variant.layered) {
         (true, _) => vec![1],
         (false, true) => vec![0, 1],
@@ -127,7 +127,7 @@ pub(crate) fn used_layers(features: &Features, variant: Variant) -> Result<Vec<u
     })
 }
 
-fn flipped(features: &Features, layer: usize, view: View, variant: Variant) -> Result<Matrix> {
+fn flipped(features: &Points, layer: usize, view: View, variant: Variant) -> Result<Matrix> {
     let missing = || missing_views(features, variant);
     let mut block = features.block(layer, view).ok_or_else(missing)?.clone();
     if variant.flip {
