@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::picture::{ImageInput, decode_into};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::shape::{Fit, Shape};
 
 /// What to do about an image that can't be decoded.

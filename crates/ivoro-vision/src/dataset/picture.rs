@@ -190,7 +190,10 @@ fn open(path: &Path) -> Result<BufReader<fs_err::File>> {
 }
 
 /// The decoder of the format that the first bytes show.
-fn decoder<R: BufRead + Seek>(file: R, name: &Path) -> Result<impl ImageDecoder> {
+fn decoder<'a, R>(file: R, name: &'a Path) -> Result<impl ImageDecoder>
+where
+    R: BufRead + Seek + 'a,
+{
     let mut reader = ImageReader::new(file).with_guessed_format()?;
     let mut limits = image::Limits::default();
     limits.max_alloc = Some(DECODER_MEMORY);
@@ -210,7 +213,10 @@ fn shape_of(path: &Path, decoder: &impl ImageDecoder) -> Result<Shape> {
     Err(Error::TooLarge { path: path.to_owned(), what, bytes, most })
 }
 
-fn load<R: BufRead + Seek>(file: R, name: &Path) -> Result<Picture<'static>> {
+fn load<'a, R>(file: R, name: &'a Path) -> Result<Picture<'static>>
+where
+    R: BufRead + Seek + 'a,
+{
     let decoder = decoder(file, name)?;
     let shape = shape_of(name, &decoder)?;
     let image = DynamicImage::from_decoder(decoder).map_err(|error| Error::broken(name, &error))?;
