@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anstream::eprintln;
 use ivoro::{Features, Matrix, Variant, View};
-use ivoro_vision::dataset::{Broken, Dataset, Fit, Images, OpenOptions, decode};
+use ivoro_vision::dataset::{Dataset, Fit, ImageInput, Images, OpenOptions, decode_all};
 use ivoro_vision::extract::features;
 
 use super::extract::{Loaded, load};
@@ -95,25 +95,14 @@ impl<'a> Looker<'a> {
         &mut self,
         paths: &[PathBuf],
     ) -> Result<Option<(Vec<PathBuf>, Features)>, Failure> {
-        let (mut pixels, mut read) = (Vec::new(), Vec::new());
         let fit = self.query_fit(paths)?;
-        for path in paths {
-            match decode(path, fit) {
-                Ok(more) => {
-                    pixels.extend(more);
-                    read.push(path.clone());
-                }
-                Err(error) if self.arguments.fitting.broken() == Broken::Skip => {
-                    eprintln!("left out: {error}");
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let inputs: Vec<ImageInput<'_>> = paths.iter().map(|path| ImageInput::Path(path)).collect();
+        let images = decode_all(&inputs, fit, self.arguments.fitting.broken())?;
+        images.broken.iter().for_each(|(_, reason)| eprintln!("left out: {reason}"));
+        let read: Vec<PathBuf> = images.rows.iter().map(|&at| paths[at].clone()).collect();
         if read.is_empty() {
             return Ok(None);
         }
-        let rows = (0..read.len()).collect();
-        let images = Images { shape: fit.shape, pixels, rows, broken: Vec::new() };
         let blocks = self.look(&images)?;
         let features =
             self.assemble("images", blocks, vec![0; read.len()], [String::new()].into())?;
