@@ -137,7 +137,7 @@ fn broken_inputs_are_named_and_the_others_stay_in_order() {
     let fit = fit(4, 3, 3, How::Resize);
     let left = decode_all(&inputs, fit, Broken::Skip).unwrap();
     assert_eq!(left.rows, [0, 4]);
-    let expected = paths.map(|path| decode(&path, fit).unwrap());
+    let expected = paths.each_ref().map(|path| decode(path, fit).unwrap());
     assert_eq!(left.pixels, expected.concat());
     let places: Vec<usize> = left.broken.iter().map(|(place, _)| *place).collect();
     assert_eq!(places, [1, 2, 3]);
