@@ -230,7 +230,7 @@ mod tests {
     fn what_is_there_is_found_in_every_way_of_writing() {
         let text = "# One\n`head/points.rs`: `compose`. `head/{mod,points}.rs`, `Head::learn()`; `points.rs`,\n\
             `crates/one/src`, `crates/NAME/src/lib.rs`, `head/`, `one::head::Head`, `std::fs`,\n\
-            `clap::Parser`, `photos/`, `run.json`, `ivoro learn x/y.rs`. [a](../README.md#two-words)\n\
+            `clap::Parser`, `photos/`, `./x.rs`, `.rs`, `../crates/one`, `run.json`, `ivoro learn x/y.rs`. [a](../README.md#two-words)\n\
             [b](#one) [c](https://example.org/no) [d](crate::Head)";
         assert_eq!(found(&[("docs/a.md", text), ("README.md", "## Two words")]), [""; 0]);
     }

@@ -1,9 +1,9 @@
 //! Every crate packages, and the packages compile without what lies around them.
 //!
-//! `cargo package` can compile them itself, but with the settings of no workspace, so that all
-//! dependencies are compiled once more. Here the packages are unpacked into a workspace of their
-//! own with this one's profiles and lock file, and checked in the same target folder: what clippy
-//! compiled serves for all but the packages.
+//! `cargo package` can compile them itself, but without the profiles of the workspace, so that all
+//! dependencies are compiled once more. Here the packages are unpacked into a workspace like this
+//! one and checked in the same target folder: what `cargo doc` looked at before serves for all but
+//! the packages.
 
 use std::fs;
 use std::path::Path;
@@ -32,8 +32,8 @@ pub(crate) fn check(workspace: &Workspace) -> Option<Outcome> {
     println!("$ cargo package --workspace --no-verify");
     run(pack.arg("--target-dir").arg(python::target()))?;
     let folder = python::target().join("packages");
-    unpack(workspace, &root, &folder)?;
-    let selection = crates::selection(workspace.crates.iter().filter(|one| one.is_published()));
+    unpack(workspace, root, &folder)?;
+    let selection = crates::selection(workspace.crates.iter());
     println!("$ cargo check {}", selection.join(" "));
     let mut build = Command::new(env!("CARGO"));
     build.current_dir(&folder).arg("check").args(selection);
@@ -64,8 +64,9 @@ fn missing(root: &Path, workspace: &Table, one: &Crate) -> Vec<String> {
     found
 }
 
-/// Makes the folder a workspace of the packages.
-fn unpack(workspace: &Workspace, root: &Table, folder: &Path) -> Option<()> {
+/// Makes the folder a workspace like this one, with packages in place of the crates. The crates that
+/// are not published come along as they are: without them dependencies had other features.
+fn unpack(workspace: &Workspace, root: Table, folder: &Path) -> Option<()> {
     if let Err(error) = fs::remove_dir_all(folder)
         && error.kind() != std::io::ErrorKind::NotFound
     {
@@ -73,17 +74,37 @@ fn unpack(workspace: &Workspace, root: &Table, folder: &Path) -> Option<()> {
         return None;
     }
     say(folder, fs::create_dir_all(folder))?;
-    let mut packages = Vec::new();
-    for one in workspace.crates.iter().filter(|one| one.is_published()) {
-        let package = format!("{}-{}", one.name, version(root, one)?);
-        let file = python::target().join("package").join(format!("{package}.crate"));
-        run(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(folder))?;
-        packages.push((one.name.as_str(), package));
+    let mut members = Vec::new();
+    for one in &workspace.crates {
+        if one.is_published() {
+            let package = format!("{}-{}", one.name, version(&root, one)?);
+            let file = python::target().join("package").join(format!("{package}.crate"));
+            run(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(folder))?;
+            members.push((one.name.as_str(), package));
+        } else {
+            let place = folder.join(&one.name);
+            for part in ["Cargo.toml", "src"] {
+                let from = workspace.root.join(&one.folder).join(part);
+                say(&place, copy(&from, &place.join(part)))?;
+            }
+            members.push((one.name.as_str(), one.name.clone()));
+        }
     }
     let path = folder.join("Cargo.toml");
-    say(&path, fs::write(&path, manifest(root, &packages)))?;
-    let lock = folder.join("Cargo.lock");
-    say(&lock, fs::copy(workspace.root.join("Cargo.lock"), &lock).map(|_| ()))
+    say(&path, fs::write(&path, manifest(root, &members)?.to_string()))?;
+    say(folder, copy(&workspace.root.join("Cargo.lock"), &folder.join("Cargo.lock")))
+}
+
+/// Copies a file or a folder.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    if from.is_dir() {
+        for path in crates::entries(from) {
+            copy(&path, &to.join(path.file_name().unwrap_or_default()))?;
+        }
+        return Ok(());
+    }
+    to.parent().map_or(Ok(()), fs::create_dir_all)?;
+    fs::copy(from, to).map(|_| ())
 }
 
 /// The version of a crate, its own or the workspace's.
@@ -92,24 +113,29 @@ fn version<'a>(root: &'a Table, one: &'a Crate) -> Option<&'a str> {
     own.or_else(|| root.get("workspace")?.get("package")?.get("version")?.as_str())
 }
 
-/// The manifest of a workspace of packages, which stand for those of the registry.
-fn manifest(root: &Table, packages: &[(&str, String)]) -> String {
-    let table = |entries: Vec<(&str, Value)>| {
-        let entries = entries.into_iter().map(|(key, value)| (key.to_owned(), value));
-        entries.collect::<Table>()
-    };
-    let of = |entries: Vec<(&str, Value)>| Value::Table(table(entries));
-    let members = packages.iter().map(|(_, package)| Value::from(package.clone())).collect();
-    let mut own = vec![("members", Value::Array(members))];
-    let resolver = root.get("workspace").and_then(|workspace| workspace.get("resolver"));
-    own.extend(resolver.map(|resolver| ("resolver", resolver.clone())));
-    let patches = packages
-        .iter()
-        .map(|(name, package)| (*name, of(vec![("path", Value::from(package.clone()))])));
-    let patches = of(patches.collect());
-    let mut all = vec![("workspace", of(own)), ("patch", of(vec![("crates-io", patches)]))];
-    all.extend(root.get("profile").map(|profile| ("profile", profile.clone())));
-    table(all).to_string()
+/// The manifest of this workspace with members in other folders, which also stand for those of the
+/// registry that packages ask for.
+fn manifest(mut root: Table, members: &[(&str, String)]) -> Option<Table> {
+    let path = |folder: &String| Table::from_iter([("path".to_owned(), folder.clone().into())]);
+    let patches: Table =
+        members.iter().map(|(name, folder)| ((*name).to_owned(), path(folder).into())).collect();
+    root.insert(
+        "patch".to_owned(),
+        Table::from_iter([("crates-io".to_owned(), patches.into())]).into(),
+    );
+    let workspace = root.get_mut("workspace")?.as_table_mut()?;
+    let list: Vec<Value> = members.iter().map(|(_, folder)| folder.clone().into()).collect();
+    workspace.insert("members".to_owned(), list.into());
+    workspace.remove("default-members");
+    workspace.remove("exclude");
+    let dependencies = workspace.get_mut("dependencies").and_then(Value::as_table_mut);
+    for (name, dependency) in dependencies.into_iter().flatten() {
+        let folder = members.iter().find(|(member, _)| member == name);
+        if let (Some((_, folder)), Some(own)) = (folder, dependency.as_table_mut()) {
+            own.insert("path".to_owned(), folder.clone().into());
+        }
+    }
+    Some(root)
 }
 
 fn read(path: &Path) -> Option<Table> {
@@ -132,12 +158,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_stand_for_those_of_the_registry() {
-        let root = "[workspace]\nresolver = \"3\"\n[profile.dev]\nopt-level = 1".parse().unwrap();
-        let text = manifest(&root, &[("one", "one-0.1.0".to_owned())]);
-        let expected = "[workspace]\nmembers = [\"one-0.1.0\"]\nresolver = \"3\"\n\
-            [patch.crates-io]\none.path = \"one-0.1.0\"\n[profile.dev]\nopt-level = 1";
-        assert_eq!(text.parse::<Table>(), expected.parse::<Table>(), "{text}");
+    fn packages_stand_for_those_of_the_registry_and_of_the_workspace() {
+        let root = "[workspace]\nresolver = \"3\"\nmembers = [\"crates/one\"]\nexclude = [\"fuzz\"]\n\
+            [workspace.dependencies]\none = { path = \"crates/one\", version = \"0.1.0\" }\nclap = \"4\"\n\
+            [profile.dev]\nopt-level = 1";
+        let expected = "[workspace]\nresolver = \"3\"\nmembers = [\"one-0.1.0\", \"xtask\"]\n\
+            [workspace.dependencies]\none = { path = \"one-0.1.0\", version = \"0.1.0\" }\nclap = \"4\"\n\
+            [profile.dev]\nopt-level = 1\n\
+            [patch.crates-io]\none.path = \"one-0.1.0\"\nxtask.path = \"xtask\"";
+        let members = [("one", "one-0.1.0".to_owned()), ("xtask", "xtask".to_owned())];
+        assert_eq!(manifest(root.parse().unwrap(), &members), expected.parse().ok());
     }
 
     fn lacks(manifest: &str, with_readme: bool) -> Vec<String> {

@@ -42,14 +42,14 @@ impl Tree {
     /// Whether this piece of code names a file or a folder of the repository.
     pub(super) fn is_path(&self, text: &str) -> bool {
         let odd = |letter: char| !(letter.is_alphanumeric() || "/._-*{},".contains(letter));
-        if text.contains(odd) || text.starts_with(['/', '.', '-', '*']) {
+        if text.contains(odd) || text.starts_with(['/', '-', '*']) {
             return false;
         }
         let extension = text.rsplit_once('.').map_or("", |(_, extension)| extension);
         let Some((first, _)) = text.split_once('/') else {
             return OWN.contains(&extension) && text.len() > extension.len() + 1;
         };
-        if EXAMPLES.contains(&first) || is_placeholder(first) {
+        if first == "." || EXAMPLES.contains(&first) || is_placeholder(first) {
             return false;
         }
         OWN.contains(&extension)
