@@ -58,6 +58,11 @@ def ours(*arguments):
     return json.loads(done.stdout)
 
 
+def ratio(bench, name, value):
+    """A line that `cargo xtask bench` compares with ranges.toml: more is better."""
+    print(f"ratio\t{bench}\t{name}\t{value:.4f}")
+
+
 def line(what, seconds, reference, name):
     print(f"  {what:<34} {seconds * 1e3:10.1f} ms   {reference / seconds:6.2f} x {name}")
 
@@ -88,6 +93,8 @@ def nearest():
         line("NumPy GEMM alone", floor, floor, "GEMM")
         line("ivoro", own, floor, f"GEMM   {flat / own:.2f} x FAISS")
         line("FAISS IndexFlatL2", flat, floor, "GEMM")
+        ratio("nearest", f"{k} classes, NumPy GEMM alone", floor / own)
+        ratio("nearest", f"{k} classes, FAISS", flat / own)
         if k <= 1_000:
             model = NearestCentroid()
             model.fit(centres, np.arange(k))
@@ -160,7 +167,10 @@ def compare_indexes(name, centres, queries):
     reference = row("FAISS IndexIVFFlat", search(ivf, ivf, "nprobe", (1, 2, 4, 8, 16, 32, 64, 128, 256)),
                     build, size, None)
     del ivf
-    row("ivoro", own["points"], own["build_seconds"], own["bytes"], reference)
+    rate = row("ivoro", own["points"], own["build_seconds"], own["bytes"], reference)
+    # the ranges are those of a million classes
+    if rate and reference and n == 1_000_000:
+        ratio("index", f"{name}, FAISS IndexIVFFlat", rate / reference)
     hnsw = faiss.IndexHNSWFlat(d, 16)
     hnsw.hnsw.efConstruction = 80
     start = time.perf_counter()
@@ -178,6 +188,7 @@ def means():
     print(f"learning a phase, {n} x {d} f32 into {k} class means (reading the bytes once = 1)")
     line("reading the bytes once", own["read_seconds"], own["read_seconds"], "read")
     line("ivoro, exact sums", own["seconds"], own["read_seconds"], "read")
+    ratio("means", "class means, reading the bytes once", own["read_seconds"] / own["seconds"])
     print(f"  read rate {own['bytes'] / own['read_seconds'] / 1e9:.1f} GB/s")
     rows = own["scatter_rows"]
     points = np.random.default_rng(1).random((rows, d), dtype=np.float32)
@@ -186,10 +197,13 @@ def means():
     gemm = best(lambda: points.T @ twin, 3)
     print(f"second moments, {rows} x {d} (NumPy f32 GEMM of the same product = 1)")
     line("NumPy f32 GEMM", gemm, gemm, "GEMM")
-    line("NumPy f32, one half (SYRK)", best(lambda: points.T @ points, 3), gemm, "GEMM")
+    syrk = best(lambda: points.T @ points, 3)
+    line("NumPy f32, one half (SYRK)", syrk, gemm, "GEMM")
     wide = points.astype(np.float64)
     line("NumPy f64, one half (SYRK)", best(lambda: wide.T @ wide, 3), gemm, "GEMM")
     line("ivoro, exact integers, one half", own["scatter_seconds"], gemm, "GEMM")
+    ratio("means", "second moments, NumPy GEMM", gemm / own["scatter_seconds"])
+    ratio("means", "second moments, NumPy SYRK", syrk / own["scatter_seconds"])
 
 
 def probe():
@@ -239,19 +253,21 @@ def probe():
         return False
 
     print(f"probe of D, {n} x {d}, {k} classes, tied bias, weight decay 1e-4")
-    def row(fit, steps):
+    def row(fit, steps, name):
         peer = best(lambda: lbfgs(steps), 3)
         text = f"{fit['iterations']} iterations to loss {fit['loss']:.6f}"
         print(f"  ivoro {fit['seconds'] * 1e3:8.1f} ms, {text}; PyTorch L-BFGS {peer * 1e3:8.1f} ms "
               f"({steps} steps, loss {lbfgs(steps):.6f}): {peer / fit['seconds']:.2f} x")
+        ratio("probe", f"{name}, PyTorch L-BFGS", peer / fit["seconds"])
 
     for fit in own["fits"][:2]:
-        row(fit, fewest(lambda s, fit=fit: lbfgs(s) <= fit["loss"] + 1e-6, 400))
+        steps = fewest(lambda s, fit=fit: lbfgs(s) <= fit["loss"] + 1e-6, 400)
+        row(fit, steps, f"{fit['iterations']} iterations")
     # To the end: PyTorch stops first, so both go to where it stops.
     end = lbfgs(400)
     reached = [fit for fit in own["fits"] if fit["loss"] <= end]
     if reached:
-        row(reached[0], fewest(lambda s: lbfgs(s) <= end + 1e-9, 400))
+        row(reached[0], fewest(lambda s: lbfgs(s) <= end + 1e-9, 400), "to the end")
     else:
         print(f"  PyTorch ends at {end:.6f}, which we do not reach")
     target = own["fits"][0]["loss"] + 1e-6
@@ -284,6 +300,9 @@ def ablation():
     print("the whole ablation, 21 variants, given settings, reading and printing included")
     line("plain NumPy script", peer, peer, "NumPy")
     line("ivoro run", own, peer, f"NumPy   last accuracies within {apart:.2f} points")
+    # the range is that of the set that ships
+    if not os.environ.get("IVORO_FEATURES"):
+        ratio("ablation", "21 variants, NumPy script", peer / own)
 
 
 def memory():
@@ -306,6 +325,7 @@ def memory():
         batch = os.path.getsize(features) * 2
         print(f"  model file {size / 1e6:.1f} MB, peak {peak / 1e6:.1f} MB, features as f32 "
               f"{batch / 1e6:.1f} MB: {(peak - batch) / size:.2f} x the file besides them")
+        ratio("memory", "W, model file", size / (peak - batch))
 
 
 def onnx():
@@ -349,16 +369,18 @@ def onnx_batch(session, images, network, raw, batch):
             seconds[runtime].append(own["seconds"])
             alone[runtime].append(own["alone_seconds"])
             apart[runtime] = np.abs(np.reshape(own["features"], expected.shape) - expected).max()
-    tables = [(f"{len(images)} images of 224 x 224, {batch} at once", seconds)]
+    tables = [(f"{len(images)} images of 224 x 224, {batch} at once", f"{batch} at once", seconds)]
     if batch == 1:
-        tables.append(("1 image of 224 x 224, nothing beside it", alone))
-    for title, times in tables:
+        tables.append(("1 image of 224 x 224, nothing beside it", "one image alone", alone))
+    for title, short, times in tables:
         peer = min(times["peer"])
         print(f"ResNet-18, {title} (ONNX Runtime in Python = 1)")
         line("ONNX Runtime, Python", peer, peer, "ONNX Runtime")
         for runtime, name in runtimes.items():
             text = f"ONNX Runtime   features within {apart[runtime]:.0e} of {np.abs(expected).max():.1f}"
             line(name, min(times[runtime]), peer, text)
+            runtime_name = "default" if runtime == "own" else runtime
+            ratio("onnx", f"{short}, {runtime_name}", peer / min(times[runtime]))
 
 
 def vision():
@@ -393,6 +415,7 @@ def vision():
             peer = min(peer, best(work, arguments[-1]))
         line(f"PyTorch {torch.__version__}", peer, peer, f"PyTorch   {256 / peer:.1f} images/s")
         line("ivoro", own, peer, f"PyTorch   {256 / own:.1f} images/s")
+        ratio("vision", f"{what}, PyTorch", peer / own)
 
 
 def baselines():
@@ -412,6 +435,7 @@ def baselines():
             peer = min(peer, best(step, repeats))
         line(f"PyTorch {torch.__version__}", peer, peer, f"PyTorch   {views / peer:.1f} images/s")
         line("ivoro", own, peer, f"PyTorch   {views / own:.1f} images/s")
+        ratio("baselines", f"{method}, PyTorch", peer / own)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,11 @@ def measure(path, variant):
     print(json.dumps({"learn": learn, "update": update, "predict": predict}))
 
 
+def ratio(name, value):
+    """A line that `cargo xtask bench` compares with ranges.toml: more is better."""
+    print(f"ratio\tpython\t{name}\t{value:.4f}")
+
+
 def compare_with_rust(program, X, y):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "samples.npz")
@@ -92,6 +97,7 @@ def compare_with_rust(program, X, y):
             for name in ("learn", "update", "predict"):
                 call, own = (min(turn[side][name] for turn in turns) for side in (0, 1))
                 print(f"  {name:<10} {own * 1e3:9.1f} ms / {call * 1e3:9.1f} ms = {own / call:.3f}")
+                ratio(f"{variant} {name}, Rust", call / own)
 
 
 def main(program):
@@ -108,6 +114,7 @@ def main(program):
         other, theirs = best(lambda: work(rival))
         print(f"  {type(rival).__name__:<28} {other * 1e3:9.1f} ms / {own * 1e3:9.1f} ms = "
               f"{other / own:.2f}   accuracy {100 * theirs:.2f} % and {100 * right:.2f} %")
+        ratio(type(rival).__name__, other / own)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::command::{cargo, run};
+use crate::command::run;
 
 /// The package, below the root of the repository.
 const PACKAGE: &str = "bindings/python";
@@ -21,11 +21,13 @@ pub(crate) enum Profile {
 }
 
 /// Builds the wheel, installs it, and runs all of its tests.
-pub(crate) fn test(python: &Path) -> Option<()> {
+///
+/// The program is built with the selection of all other checks: what they compiled is not compiled
+/// again.
+pub(crate) fn test(python: &Path, selection: &[String]) -> Option<()> {
     println!("$ pytest {PACKAGE}");
     install_wheel(python, Profile::Test)?;
-    // With the features of all other checks: what they compiled is not compiled again.
-    cargo(&["build", "--quiet", "--workspace", "--features", crate::FEATURES])?;
+    run(Command::new(env!("CARGO")).args(["build", "--quiet"]).args(selection))?;
     let tests = root().join(PACKAGE).join("tests");
     let mut command = Command::new(python);
     // not in the package's own folder, whose sources would stand in for what was installed

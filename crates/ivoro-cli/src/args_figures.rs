@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use ivoro::Variant;
 
-use crate::args::{InputArguments, SettingArguments};
+use crate::args_input::InputArguments;
+use crate::args_settings::SettingArguments;
 
 /// Samples of a picture at most, and how t-SNE goes where nothing else is said.
 pub(crate) const SAMPLES: usize = 3_000;
@@ -26,7 +27,7 @@ pub(crate) struct ReportArguments {
 pub(crate) enum FigureCommand {
     /// A diagram of two-dimensional features, phase after phase.
     Scene(SceneArguments),
-    /// Samples brought to the plane by t-SNE (Barnes–Hut).
+    /// Features brought to the plane by t-SNE (Barnes–Hut).
     Tsne(TsneArguments),
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct TsneArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct FigureArguments {
-    /// Samples file.
+    /// Features file.
     pub(crate) features: PathBuf,
 
     /// Whose features and sites.

@@ -300,9 +300,6 @@ pub(crate) struct ExtractArguments {
     /// Data set: a CIFAR, MNIST or MedMNIST file or folder, or a folder of images by class.
     pub(crate) dataset: PathBuf,
 
-    #[command(flatten)]
-    pub(crate) backbone: BackboneArguments,
-
     /// The features file to write. A stopped extraction goes on where it was.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
@@ -318,6 +315,10 @@ pub(crate) struct ExtractArguments {
     /// How numbers are stored.
     #[arg(long, default_value = "f16")]
     pub(crate) precision: PrecisionChoice,
+
+    // What is flattened comes last: its heading is also that of all flags behind it.
+    #[command(flatten)]
+    pub(crate) backbone: BackboneArguments,
 
     #[command(flatten)]
     pub(crate) images: ImageArguments,

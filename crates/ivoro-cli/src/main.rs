@@ -3,6 +3,7 @@
 mod args;
 mod args_baselines;
 mod args_figures;
+mod args_input;
 mod args_reproduce;
 mod args_settings;
 mod commands;

@@ -52,7 +52,7 @@ pub struct Site {
     pub sister: u32,
 }
 
-/// Samples brought to the plane by t-SNE.
+/// Features brought to the plane by t-SNE.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Embedding {
     /// Version of this format.

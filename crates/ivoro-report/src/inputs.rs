@@ -103,7 +103,7 @@ pub struct Inputs {
     pub records: Vec<Found<RunRecord>>,
     /// Diagrams in the plane.
     pub scenes: Vec<Found<Scene>>,
-    /// Samples brought to the plane.
+    /// Features brought to the plane.
     pub embeddings: Vec<Found<Embedding>>,
     /// What jobs were to run.
     pub plans: Vec<Found<Plan>>,

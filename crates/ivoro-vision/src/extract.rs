@@ -1,4 +1,4 @@
-//! Samples of a data set, streamed to a file.
+//! Features of a data set, streamed to a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -57,7 +57,7 @@ pub fn layer_indices(backbone: &dyn Backbone, names: &[String]) -> Result<Vec<us
     names.iter().map(index).collect()
 }
 
-/// Samples of images at each view: `blocks[l · views + v]`.
+/// Features of images at each view: `blocks[l · views + v]`.
 pub fn features(
     backbone: &mut dyn Backbone,
     images: &Images,

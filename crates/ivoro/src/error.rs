@@ -221,7 +221,7 @@ pub enum Error {
         reason: String,
     },
 
-    /// Samples of one network mean nothing to a model taught with another.
+    /// Features of one network mean nothing to a model taught with another.
     #[error(
         "the model was taught with another network: expected the one with hash {}…, found {}…",
         expected.get(..12).unwrap_or(expected), found.get(..12).unwrap_or(found)

@@ -116,7 +116,7 @@ impl Picture<'_> {
         Ok(Scene { version: VERSION, data_set: self.data_set.clone(), method, classes, phases })
     }
 
-    /// Samples brought to the plane by t-SNE.
+    /// Features brought to the plane by t-SNE.
     pub(super) fn embedding(
         &self,
         variant: Variant,
@@ -211,7 +211,7 @@ pub(super) fn evenly(count: usize, most: usize) -> impl Iterator<Item = usize> {
     (0..taken).map(move |at| at * count / taken.max(1))
 }
 
-/// Samples brought to the plane.
+/// Features brought to the plane.
 fn tsne(arguments: &TsneArguments) -> Result<(), Failure> {
     let common = &arguments.common;
     let (stream, data_set) = stream(common)?;

@@ -83,7 +83,7 @@ impl<'a> Looker<'a> {
         Ok(Samples::new(points, labels, dataset.classes.into())?)
     }
 
-    /// Samples of images in files, with the paths of those that could be read.
+    /// Features of images in files, with the paths of those that could be read.
     pub(super) fn queries(
         &mut self,
         paths: &[PathBuf],

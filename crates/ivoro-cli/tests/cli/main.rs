@@ -3,6 +3,7 @@
 
 mod errors;
 mod harness;
+mod help;
 mod images;
 mod models;
 mod processes;

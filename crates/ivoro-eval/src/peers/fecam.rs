@@ -1,6 +1,6 @@
 //! FeCAM (Goswami et al. 2023): a mean and a covariance for every class.
 //!
-//! Samples pass a Tukey transform, `t(x) = sign(x)·|x|^λ` (the published one is for features that
+//! Features pass a Tukey transform, `t(x) = sign(x)·|x|^λ` (the published one is for features that
 //! are not negative, where the two agree). The covariance Σ of a class's transformed samples, over
 //! n − 1, is shrunk **twice** by
 //!

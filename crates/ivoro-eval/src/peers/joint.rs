@@ -2,7 +2,7 @@
 //! classifier reaches on these features if it may keep all samples. It is a reference, not a
 //! bound: methods that are not linear in the features can do better.
 //!
-//! Samples are standardised by the mean and standard deviation of all samples, for conditioning
+//! Features are standardised by the mean and standard deviation of all samples, for conditioning
 //! and so that one weight decay fits all networks; a feature that never varies is left as it is.
 //! `d(z, c) = −(w_c·z' + b_c)` for the standardised z'. See [`super::logistic`] for the loss.
 

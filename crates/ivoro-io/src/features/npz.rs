@@ -13,7 +13,7 @@ use super::keys::{Role, asked_for, missing, usual};
 use super::{FeatureFile, ReadOptions, malformed, npy};
 use ivoro::{Error, Result};
 
-/// Samples rarely compress tenfold; an archive that claims to unpack to more than this many
+/// Features rarely compress tenfold; an archive that claims to unpack to more than this many
 /// times its length (and to more than [`ALWAYS_READ`]) is taken for a bomb.
 const MOST_EXPANSION: u64 = 100;
 /// Unpacked sizes up to this are read whatever the ratio.

@@ -1,4 +1,4 @@
-//! Samples brought to the plane, coloured by the phase in which their classes arrived.
+//! Features brought to the plane, coloured by the phase in which their classes arrived.
 
 use ivoro::diagram::Rectangle;
 use ivoro_eval::Protocol;

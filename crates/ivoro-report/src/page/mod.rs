@@ -52,7 +52,7 @@ pub fn build(inputs: &Inputs) -> Report {
             protocols::section(&mut album, &groups),
         ),
         section("plane", "Diagrams in the plane", charts::plane(&mut album, inputs)),
-        section("tsne", "Samples by t-SNE", charts::embeddings(&mut album, inputs)),
+        section("tsne", "Features by t-SNE", charts::embeddings(&mut album, inputs)),
         section("sweeps", "λ, base classes, layers", charts::sweeps(&mut album, &groups)),
         section("uncertainty", "Uncertainty", charts::uncertainty(&mut album, &groups)),
         section("trust", "Trust and rejection", charts::trust(&mut album, &groups)),

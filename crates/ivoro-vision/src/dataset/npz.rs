@@ -26,7 +26,7 @@ pub(super) fn open(path: &Path) -> Result<Dataset> {
     read(path, classes, |wanted| Ok(read_integers(path, wanted)?))
 }
 
-/// Whether the archive at `path` holds images, by the headers of its arrays. Samples go by some of
+/// Whether the archive at `path` holds images, by the headers of its arrays. Features go by some of
 /// the same names, but they are no bytes and have two axes.
 pub(super) fn holds_images(path: &Path) -> bool {
     let of_images = |pairs: &[[&str; 2]]| {

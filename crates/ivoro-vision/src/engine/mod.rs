@@ -24,7 +24,7 @@ pub trait Backbone: Send {
     /// The shape images must have, where the network fixes it.
     fn shape(&self) -> Option<Shape>;
 
-    /// Samples of images (`pixels` in NHWC order, each of `shape`): a matrix for each index into
+    /// Features of images (`pixels` in NHWC order, each of `shape`): a matrix for each index into
     /// [`layers`](Self::layers) asked for.
     fn features(&mut self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>>;
 }

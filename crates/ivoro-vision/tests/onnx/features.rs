@@ -1,4 +1,4 @@
-//! Samples are those of ONNX Runtime (see data/make_onnx.py), whatever the batches.
+//! Features are those of ONNX Runtime (see data/make_onnx.py), whatever the batches.
 
 use ivoro::Matrix;
 use ivoro_vision::dataset::Shape;

@@ -12,7 +12,7 @@ pub(super) struct Tensor {
 }
 
 impl Tensor {
-    /// Samples of each of the first `wanted` of `images` images: two dimensions as they are,
+    /// Features of each of the first `wanted` of `images` images: two dimensions as they are,
     /// four averaged over rows and columns. `None` for any other shape.
     pub(super) fn features(
         &self,

@@ -1,4 +1,4 @@
-//! Samples on libtorch: normalisations worked into the kernels, one fused operation a convolution.
+//! Features on libtorch: normalisations worked into the kernels, one fused operation a convolution.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ impl TorchNetwork {
         matrix(&last.f_linear(&self.classifier.0, Some(&self.classifier.1))?)
     }
 
-    /// Samples of the layers asked for, left on the device.
+    /// Features of the layers asked for, left on the device.
     pub fn features_on_device(
         &mut self,
         pixels: &[u8],

@@ -1,0 +1,120 @@
+//! Under which heading of `--help` each flag of each verb stands.
+
+use crate::harness::Place;
+
+/// The verbs that a help lists, in its order.
+fn verbs(help: &str) -> Vec<String> {
+    let section = help.split("\nCommands:\n").nth(1).unwrap_or_default();
+    let lines = section.lines().take_while(|line| line.starts_with("  "));
+    // two spaces before a verb, more before what goes on about it
+    let verbs = lines.filter_map(|line| {
+        line[2..].split_whitespace().next().filter(|_| !line.starts_with("   "))
+    });
+    verbs.filter(|verb| *verb != "help").map(str::to_owned).collect()
+}
+
+/// The headings of a help, each with the long flags below it.
+fn headings(help: &str) -> Vec<String> {
+    let mut headings: Vec<String> = Vec::new();
+    for line in help.lines() {
+        let text = line.trim_start();
+        let depth = line.len() - text.len();
+        if depth == 0 && text.ends_with(':') {
+            headings.push(format!("  {text}"));
+        } else if let Some(heading) = headings.last_mut().filter(|_| depth <= 6)
+            && text.starts_with('-')
+        {
+            let mut words = text.split([' ', ',', '=', '[']);
+            heading.push(' ');
+            heading.push_str(words.find(|word| word.starts_with("--")).unwrap());
+        }
+    }
+    headings.retain(|heading| heading.contains(" --"));
+    headings
+}
+
+/// All headings of a verb and of the verbs below it.
+fn describe(place: &Place, verb: &str, text: &mut Vec<String>) {
+    let help = place.ivoro(&format!("{verb} --help")).good();
+    text.push(format!("ivoro {verb}").trim_end().to_owned());
+    text.extend(headings(&help));
+    for below in verbs(&help) {
+        describe(place, format!("{verb} {below}").trim_start(), text);
+    }
+}
+
+#[test]
+#[allow(clippy::too_many_lines, reason = "all but two lines are the snapshot")]
+fn every_flag_stands_under_its_heading() {
+    let mut text = Vec::new();
+    describe(&Place::new(), "", &mut text);
+    insta::assert_snapshot!(text.join("\n"), @"
+    ivoro
+      Options: --threads --help --version
+    ivoro run
+      Options: --protocol --threads --order --variants --peers --tuned-on-test --judge --data-set --network-name --ranpac-dim --out --json --csv --holdout --help
+      Baselines (where the input is a data set of images): --baselines --phase-epochs --pictures
+      Images (where the input is a data set of images): --backbone --device --views --extraction-batch --cache
+      Images: --size --fit --skip-broken --test-share --split-seed
+      Training: --network --embedding --recipe --epochs --batch --rate --validation --training-seed
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --layer-weights --weight-decay --beta --probe-space
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
+    ivoro reproduce
+      Options: --quick --threads --data --grid --backbone --out --cache --device --list --help
+      Images: --size --fit --skip-broken
+    ivoro demo
+      Options: --out --threads --plane --epochs --help
+    ivoro train
+      Options: --out --threads --protocol --order --device --precision --help
+      Images: --size --fit --skip-broken --test-share --split-seed
+      Training: --network --embedding --recipe --epochs --batch --rate --validation --training-seed
+    ivoro extract
+      Options: --out --threads --views --layers --precision --help
+      Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
+      Images: --size --fit --skip-broken --test-share --split-seed
+    ivoro report
+      Options: --out --threads --help
+    ivoro figure
+      Options: --threads --help
+    ivoro figure scene
+      Options: --samples --threads --variant --protocol --order --data-set --holdout --out --help
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --layer-weights --weight-decay --beta --probe-space
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
+    ivoro figure tsne
+      Options: --samples --threads --perplexity --epochs --variant --protocol --order --data-set --holdout --out --help
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --layer-weights --weight-decay --beta --probe-space
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
+    ivoro variants
+      Options: --threads --help
+    ivoro learn
+      Options: --threads --variant --classes --help
+      Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
+      Images: --size --fit --skip-broken
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --layer-weights --weight-decay --beta --probe-space
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
+    ivoro predict
+      Options: --threads --top --reject --burst --burst-rule --exact --format --help
+      Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
+      Images: --size --fit --skip-broken
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+    ivoro update
+      Options: --classes --threads --help
+      Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
+      Images: --size --fit --skip-broken
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+    ivoro forget
+      Options: --drop-probes --threads --help
+    ivoro merge
+      Options: --out --threads --ancestor --help
+    ivoro inspect
+      Options: --json --threads --help
+    ivoro audit
+      Options: --json --threads --help
+    ivoro completions
+      Options: --threads --help
+    ");
+}
