@@ -14,7 +14,9 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result, text_choice};
 use crate::lbfgs;
 use crate::linalg::{THIN, add_thin_sums, thin_products};
 use crate::matrix::Matrix;
@@ -38,6 +40,19 @@ const ALIGNED: usize = 16;
 /// Mini-batch and learning rate of the stochastic optimiser.
 const BATCH: usize = 64;
 const RATE: f64 = 1e-3;
+
+/// How a probe is fitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Optimiser {
+    /// Full-batch L-BFGS: deterministic, to convergence.
+    #[default]
+    Lbfgs,
+    /// Mini-batches with Adam at the paper's rate 1e-3.
+    Adam,
+}
+
+text_choice!(Optimiser, "optimiser", "write lbfgs or adam", "lbfgs" => Lbfgs, "adam" => Adam);
 
 /// What keeps the weights in place.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,10 +1,11 @@
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::head::Head;
-use crate::head::cells::{PairDistances, least};
+use crate::head::cells::PairDistances;
 use crate::head::views::{Ballots, Combined, add_row, combine, subtract_votes};
 use crate::matrix::Matrix;
 use crate::uncertainty::geometric_variance;
+use crate::vectors::least;
 
 /// How vectors of one object are taken together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 use crate::error::Result;
 use crate::features::Features;
-use crate::head::cells::{Cells, PairDistances, least};
+use crate::head::cells::{Cells, PairDistances};
 use crate::head::points::{Points, Stage};
 use crate::head::{Head, views};
 use crate::matrix::Matrix;
+use crate::vectors::least;
 
 /// Queries handled at once, so that memory does not grow with their number.
 const BATCH: usize = 2048;

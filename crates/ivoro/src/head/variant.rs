@@ -189,7 +189,8 @@ impl FromStr for Variant {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let bad = |reason: String| Error::Variant { name: name.to_owned(), reason };
+        let bad =
+            |reason: String| Error::Variant { name: name.to_owned(), reason, grammar: GRAMMAR };
         let mut variant = Self::default();
         let rest =
             name.strip_prefix("iVoro").ok_or_else(|| bad("does not begin with iVoro".into()))?;

@@ -1,8 +1,9 @@
 use crate::diagram::add_matrix;
 use crate::error::Result;
-use crate::head::cells::{Cells, PairDistances, least};
+use crate::head::cells::{Cells, PairDistances};
 use crate::head::variant::Views;
 use crate::matrix::Matrix;
+use crate::vectors::least;
 
 /// One number per query and class, and under AC what it is made of.
 pub(crate) struct Combined {
