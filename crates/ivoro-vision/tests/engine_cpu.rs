@@ -137,7 +137,7 @@ fn network(case: &Case) -> Network {
 fn features_and_outputs_are_those_of_pytorch() {
     for case in cases() {
         let golden = Golden::of(&case);
-        let mut network = network(&case);
+        let network = network(&case);
         let pixels = golden.bytes("pixels");
         let outputs = network.outputs(&pixels, case.shape).unwrap();
         assert_near(outputs.as_slice(), &golden.floats("outputs"), 1e-5, case.name);
@@ -283,7 +283,7 @@ fn wrong_sizes_are_named() {
     assert!(refuse(&[], &[]).contains("expected 2, found 0"));
     assert_eq!(trainer.state().unwrap(), before);
     assert!(trainer.outputs(&pixels[2..]).unwrap_err().to_string().contains("found 538"));
-    let mut network = network(case);
+    let network = network(case);
     assert!(network.features(&pixels, case.shape, &[2]).is_err());
     let grey = Shape { channels: 1, ..case.shape };
     let message = network.outputs(&pixels, grey).unwrap_err().to_string();

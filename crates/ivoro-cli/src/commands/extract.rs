@@ -64,7 +64,7 @@ fn load_onnx(
 pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failure> {
     let dataset = arguments.images.open(&arguments.dataset)?;
     eprintln!("{}: {}", dataset.name, dataset.layout);
-    let mut loaded = load(&arguments.backbone, arguments.images.fitting.size)?;
+    let loaded = load(&arguments.backbone, arguments.images.fitting.size)?;
     let fit = arguments.images.fit(&dataset.train, Some(loaded.fit))?;
     let mut settings = Extraction {
         views: views(&arguments.views),
@@ -87,7 +87,7 @@ pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failu
         settings.metadata.insert("normalisation".to_owned(), text);
     }
     progress::catch_interrupts();
-    let done = extract_to(&dataset, &mut *loaded.backbone, &settings, &arguments.out)?;
+    let done = extract_to(&dataset, &*loaded.backbone, &settings, &arguments.out)?;
     for sentence in &done.broken {
         eprintln!("left out: {sentence}");
     }
@@ -106,7 +106,7 @@ pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failu
 /// Extracts with a progress bar.
 pub(crate) fn extract_to(
     dataset: &Dataset,
-    backbone: &mut dyn Backbone,
+    backbone: &dyn Backbone,
     settings: &Extraction,
     out: &Path,
 ) -> Result<Extracted, Failure> {

@@ -44,8 +44,8 @@ impl<'a> Looker<'a> {
         &self.loaded.fingerprint
     }
 
-    fn look(&mut self, images: &Images) -> Result<Vec<Matrix>, Failure> {
-        Ok(features(&mut *self.loaded.backbone, images, &self.views, &self.layers)?)
+    fn look(&self, images: &Images) -> Result<Vec<Matrix>, Failure> {
+        Ok(features(&*self.loaded.backbone, images, &self.views, &self.layers)?)
     }
 
     fn assemble(
@@ -62,7 +62,7 @@ impl<'a> Looker<'a> {
     /// Labelled features of a folder of images by class, or of the train part of a data set; of
     /// the classes named, if any are.
     pub(super) fn samples(
-        &mut self,
+        &self,
         path: &Path,
         classes: Option<&Vec<String>>,
     ) -> Result<Features, Failure> {
@@ -92,7 +92,7 @@ impl<'a> Looker<'a> {
 
     /// Features of images in files, with the paths of those that could be read.
     pub(super) fn queries(
-        &mut self,
+        &self,
         paths: &[PathBuf],
     ) -> Result<Option<(Vec<PathBuf>, Features)>, Failure> {
         let (mut pixels, mut read) = (Vec::new(), Vec::new());

@@ -31,7 +31,7 @@ pub(super) struct Classroom<'s, 'a> {
     pub(super) recipe: &'s Recipe,
     pub(super) weights: &'s Weights,
     pub(super) student: &'s mut dyn Student,
-    pub(super) backbone: &'s mut dyn Backbone,
+    pub(super) backbone: &'s dyn Backbone,
 }
 
 impl<'s, 'a> Classroom<'s, 'a> {
@@ -42,7 +42,7 @@ impl<'s, 'a> Classroom<'s, 'a> {
         recipe: &'s Recipe,
         weights: &'s Weights,
         student: &'s mut dyn Student,
-        backbone: &'s mut dyn Backbone,
+        backbone: &'s dyn Backbone,
     ) -> Self {
         Self { school, phase, recipe, weights, student, backbone }
     }
@@ -120,7 +120,7 @@ type Change = fn(&[u8], Shape) -> Vec<u8>;
 /// rows of images that can be read alone.
 pub(super) fn look(
     school: &School<'_>,
-    backbone: &mut dyn Backbone,
+    backbone: &dyn Backbone,
     split: &Split,
     rows: &[usize],
     change: Option<Change>,

@@ -212,9 +212,9 @@ impl<'a> School<'a> {
     fn base_phase(&self, phase: &Phase, method: &mut dyn Method, pupil: &mut Pupil) -> Result<()> {
         let recipe = self.recipe_for(method);
         let mut student = self.student(&recipe, &pupil.weights)?;
-        let mut backbone = self.device.backbone(&pupil.weights)?;
+        let backbone = self.device.backbone(&pupil.weights)?;
         let weights = &pupil.weights;
-        let mut room = Classroom::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
+        let mut room = Classroom::new(self, phase, &recipe, weights, &mut *student, &*backbone);
         if method.sisters() == 1 {
             let own = room.points()?;
             fit(&mut pupil.head, &own.points, &recipe, FIRST_EPOCHS, |head, points, rows| {
@@ -248,10 +248,10 @@ impl<'a> School<'a> {
         if phase.index > 0 {
             let outputs = phase.classes.len() * method.sisters();
             pupil.head.grow(outputs, mix(recipe.seed, phase.index as u64));
-            let mut backbone = self.device.backbone(&pupil.weights)?;
+            let backbone = self.device.backbone(&pupil.weights)?;
             let weights = &pupil.weights;
             let mut room =
-                Classroom::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
+                Classroom::new(self, phase, &recipe, weights, &mut *student, &*backbone);
             method.begin(phase, &mut room, &mut pupil.head)?;
             before = method.needs_before().then_some(backbone);
         }
@@ -296,9 +296,9 @@ impl<'a> School<'a> {
         let (learned, measured) = state.result();
         pupil.weights.learned = learned.to_vec();
         pupil.weights.measured = measured.to_vec();
-        let mut backbone = self.device.backbone(&pupil.weights)?;
+        let backbone = self.device.backbone(&pupil.weights)?;
         let weights = &pupil.weights;
-        let mut room = Classroom::new(self, phase, recipe, weights, student, &mut *backbone);
+        let mut room = Classroom::new(self, phase, recipe, weights, student, &*backbone);
         method.finish(phase, &mut room, &mut pupil.head)
     }
 
@@ -311,11 +311,11 @@ impl<'a> School<'a> {
         learn_seconds: f64,
     ) -> Result<TaughtPhase> {
         let started = Instant::now();
-        let mut backbone = self.device.backbone(&pupil.weights)?;
+        let backbone = self.device.backbone(&pupil.weights)?;
         let test = &self.dataset.test;
         let rows: Vec<usize> =
             (0..test.len()).filter(|&row| self.test_place(row).is_some()).collect();
-        let points = look(self, &mut *backbone, test, &rows, None)?;
+        let points = look(self, &*backbone, test, &rows, None)?;
         let labels: Vec<u32> =
             rows.iter().filter_map(|&row| self.test_place(row)).map(|place| place as u32).collect();
         let known = phase.classes.end;

@@ -52,8 +52,8 @@ impl Normalisation {
     }
 }
 
-/// A frozen network that turns images into features.
-pub trait Backbone: Send {
+/// A frozen network that turns images into features. Many threads can ask one network.
+pub trait Backbone: Send + Sync {
     /// The layers that features can be taken from, the last one first, with their sizes.
     fn layers(&self) -> &[(String, usize)];
 
@@ -62,7 +62,7 @@ pub trait Backbone: Send {
 
     /// Features of images (`pixels` in NHWC order, each of `shape`): a matrix for each index into
     /// [`layers`](Self::layers) asked for.
-    fn features(&mut self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>>;
+    fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>>;
 }
 
 /// What training goes on from: all that changes in a step.

@@ -170,7 +170,7 @@ fn a_normalisation_that_divides_by_zero_is_refused() {
 
 #[test]
 fn images_and_layers_that_do_not_fit_are_refused() {
-    let mut network = open(TINY, &options(&[])).unwrap();
+    let network = open(TINY, &options(&[])).unwrap();
     let shape = network.shape().unwrap();
     let turned = Shape { height: 7, width: 5, channels: 3 };
     assert!(network.features(&[0; 105], turned, &[0]).is_err());

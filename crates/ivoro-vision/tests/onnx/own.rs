@@ -126,7 +126,7 @@ fn compare(network: &[u8], names: &[&str]) {
     let layers: Vec<usize> = (0..names.len()).collect();
     let features = |runtime, batch| {
         let settings = OnnxOptions { runtime, batch, ..options(names) };
-        let mut network = open(network, &settings).unwrap();
+        let network = open(network, &settings).unwrap();
         (network.runtime(), network.features(&images, SHAPE, &layers).unwrap())
     };
     let (name, expected) = features(Runtime::Rten, 16);
@@ -218,7 +218,7 @@ fn the_ways_to_write_a_mean_are_known() {
 fn any_number_of_threads_gives_the_same_features() {
     let (network, images) = (residual(), pixels(9));
     let settings = OnnxOptions { runtime: Runtime::Own, ..options(&["answer", "s2"]) };
-    let mut network = open(&network, &settings).unwrap();
+    let network = open(&network, &settings).unwrap();
     // One image is shared by all threads; nine are three parts, a thread for each.
     for count in [1, 9] {
         let images = &images[..count * SHAPE.len()];
@@ -303,7 +303,7 @@ fn weights_may_lie_in_a_file_beside_the_network() {
         let weights = [tensor("k", &[4, 3, 3, 3], kernel), tensor("b", &[4], bias)];
         std::fs::write(&path, network(&nodes, &weights, "out")).unwrap();
         let settings = OnnxOptions { runtime: Runtime::Own, ..options(&[]) };
-        let mut network = OnnxNetwork::open(&path, &settings)?;
+        let network = OnnxNetwork::open(&path, &settings)?;
         network.features(&pixels(2), SHAPE, &[0])
     };
     let inside = features(&field(9, &kernel), &field(9, &bias)).unwrap();

@@ -85,7 +85,7 @@ impl Network {
     }
 
     /// What the classifier says of images (`pixels` in NHWC order, each of `shape`).
-    pub fn outputs(&mut self, pixels: &[u8], shape: Shape) -> Result<Matrix> {
+    pub fn outputs(&self, pixels: &[u8], shape: Shape) -> Result<Matrix> {
         let mut matrices = self.compute(pixels, shape, Wanted::Outputs)?;
         Ok(matrices.swap_remove(0))
     }
@@ -237,7 +237,7 @@ impl Backbone for Network {
         None
     }
 
-    fn features(&mut self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
+    fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
         if let Some(layer) = layers.iter().find(|&&layer| layer >= self.layers.len()) {
             return Err(Error::Setting {
                 name: "layer",

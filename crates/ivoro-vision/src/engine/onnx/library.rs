@@ -43,7 +43,8 @@ fn environment() -> Result<Environment, OnnxError> {
 
 /// A network loaded by ONNX Runtime.
 pub(super) struct OnnxRuntime {
-    session: Session,
+    /// Parts of ONNX Runtime do not bear two runs of one session at a time.
+    session: Mutex<Session>,
 }
 
 impl OnnxRuntime {
@@ -51,7 +52,7 @@ impl OnnxRuntime {
     pub(super) fn load(source: &Source) -> Result<Result<Self, String>, OnnxError> {
         let environment = environment()?;
         Ok(session(&environment, source)
-            .map(|session| Self { session })
+            .map(|session| Self { session: Mutex::new(session) })
             .map_err(|error| one_line(&error)))
     }
 }
@@ -74,30 +75,32 @@ impl Compute for OnnxRuntime {
     }
 
     fn run(
-        &mut self,
+        &self,
         inputs: Vec<(Vec<f32>, [usize; 4])>,
         wanted: &[usize],
     ) -> Result<Vec<Vec<Tensor>>, String> {
-        inputs.iter().map(|(numbers, dimensions)| self.one(numbers, *dimensions, wanted)).collect()
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = |(numbers, dimensions): &(Vec<f32>, _)| {
+            run_one(&mut session, numbers, *dimensions, wanted)
+        };
+        inputs.iter().map(one).collect()
     }
 }
 
-impl OnnxRuntime {
-    fn one(
-        &mut self,
-        numbers: &[f32],
-        dimensions: [usize; 4],
-        wanted: &[usize],
-    ) -> Result<Vec<Tensor>, String> {
-        let input =
-            TensorRef::from_array_view((dimensions, numbers)).map_err(|error| one_line(&error))?;
-        let values = self.session.run(ort::inputs![input]).map_err(|error| one_line(&error))?;
-        let tensor = |&index: &usize| {
-            let (shape, numbers) =
-                values[index].try_extract_tensor::<f32>().map_err(|error| one_line(&error))?;
-            let shape = shape.iter().map(|&size| usize::try_from(size).unwrap_or(0)).collect();
-            Ok(Tensor { shape, numbers: numbers.to_vec() })
-        };
-        wanted.iter().map(tensor).collect()
-    }
+fn run_one(
+    session: &mut Session,
+    numbers: &[f32],
+    dimensions: [usize; 4],
+    wanted: &[usize],
+) -> Result<Vec<Tensor>, String> {
+    let input =
+        TensorRef::from_array_view((dimensions, numbers)).map_err(|error| one_line(&error))?;
+    let values = session.run(ort::inputs![input]).map_err(|error| one_line(&error))?;
+    let tensor = |&index: &usize| {
+        let (shape, numbers) =
+            values[index].try_extract_tensor::<f32>().map_err(|error| one_line(&error))?;
+        let shape = shape.iter().map(|&size| usize::try_from(size).unwrap_or(0)).collect();
+        Ok(Tensor { shape, numbers: numbers.to_vec() })
+    };
+    wanted.iter().map(tensor).collect()
 }

@@ -10,7 +10,7 @@
 //!
 //! let outputs = vec!["features".to_owned(), "block3".to_owned()];
 //! let options = OnnxOptions { outputs, ..OnnxOptions::default() };
-//! let mut network = OnnxNetwork::open("network.onnx".as_ref(), &options)?;
+//! let network = OnnxNetwork::open("network.onnx".as_ref(), &options)?;
 //! let shape = network.shape().unwrap();
 //! let grey = vec![128; shape.len()];
 //! let features = network.features(&grey, shape, &[0])?;
@@ -62,7 +62,7 @@ pub struct OnnxNetwork {
 }
 
 /// A runtime with a network loaded.
-trait Compute: Send {
+trait Compute: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// The order of axes that it wants images in, if it is not the file's.
@@ -83,7 +83,7 @@ trait Compute: Send {
 
     /// The outputs at the indices wanted, for each of some inputs of these dimensions.
     fn run(
-        &mut self,
+        &self,
         inputs: Vec<(Vec<f32>, [usize; 4])>,
         wanted: &[usize],
     ) -> Result<Vec<Vec<Tensor>>, String>;
@@ -160,7 +160,7 @@ impl OnnxNetwork {
     }
 
     /// The features of each layer for the images of some parts.
-    fn run(&mut self, parts: &[&[u8]], layers: &[usize]) -> Result<Vec<Vec<LayerFeatures>>> {
+    fn run(&self, parts: &[&[u8]], layers: &[usize]) -> Result<Vec<Vec<LayerFeatures>>> {
         let wanted = |part: &[u8]| part.len() / self.input.shape.len();
         let images = |part: &[u8]| {
             if self.input.fixed_batch { self.input.batch } else { wanted(part) }
@@ -199,7 +199,7 @@ impl Backbone for OnnxNetwork {
         Some(self.input.shape)
     }
 
-    fn features(&mut self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
+    fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
         let expected = self.input.shape;
         if shape != expected || !pixels.len().is_multiple_of(expected.len()) {
             let bytes = pixels.len();

@@ -71,21 +71,21 @@ impl Compute for Rten {
     }
 
     fn run(
-        &mut self,
+        &self,
         inputs: Vec<(Vec<f32>, [usize; 4])>,
         wanted: &[usize],
     ) -> Result<Vec<Vec<Tensor>>, String> {
         if let [input] = &inputs[..] {
             return Ok(vec![self.one(input, wanted, &self.all)?]);
         }
-        let (network, next) = (&*self, AtomicUsize::new(0));
+        let next = AtomicUsize::new(0);
         let work = |threads: &Arc<ThreadPool>| {
             let mut found = Vec::new();
             while let Some((at, input)) = {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 inputs.get(at).map(|input| (at, input))
             } {
-                found.push((at, network.one(input, wanted, threads)));
+                found.push((at, self.one(input, wanted, threads)));
             }
             found
         };
