@@ -8,7 +8,7 @@ use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueView
 
 use super::operator::Files;
 use super::pool::Tensor;
-use super::{Compute, Source};
+use super::Compute;
 
 /// Images of one input: few, so that there is one for every core.
 const TOGETHER: usize = 4;
@@ -26,13 +26,13 @@ pub(super) struct Rten {
 
 impl Rten {
     /// Loads the network, or says why not.
-    pub(super) fn load(source: &Source, files: Files, input: &str) -> Result<Self, String> {
+    pub(super) fn load(file: Vec<u8>, files: Files, input: &str) -> Result<Self, String> {
         let mut options = ModelOptions::with_all_ops();
         options.prepack_weights(true);
         for (name, bytes) in files {
             options.external_data(&name, bytes);
         }
-        let model = options.load(source.file.clone()).map_err(|error| error.to_string())?;
+        let model = options.load(file).map_err(|error| error.to_string())?;
         let input = model.node_id(input).map_err(|error| error.to_string())?;
         let outputs = model.output_ids().to_vec();
         // Its own pool counts cores as the system lists them, not as the process may use them.

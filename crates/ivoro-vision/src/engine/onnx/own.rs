@@ -33,7 +33,8 @@ impl Own {
     pub(super) fn load(source: &Source, files: &Files, input: &Input) -> Option<Self> {
         let images = if input.fixed_batch { input.batch } else { input.batch.min(TOGETHER) };
         let builder = Builder::new(images, input.shape);
-        let graph = Model::read(&source.file)?.graph(&input.name, files, builder)?;
+        let model = Model::read(&source.file, &source.outputs)?;
+        let graph = model.graph(&input.name, files, builder)?;
         Some(Self { graph, shape: input.shape })
     }
 
@@ -81,13 +82,14 @@ impl Compute for Own {
 struct Model<'a> {
     nodes: Vec<Node<'a>>,
     weights: BTreeMap<&'a str, Field<'a>>,
+    /// The values wanted.
     outputs: Vec<&'a str>,
     /// Bytes of weights that may be read: a file that says one weight is many is no bargain.
     bytes: usize,
 }
 
 impl<'a> Model<'a> {
-    fn read(file: &'a [u8]) -> Option<Self> {
+    fn read(file: &'a [u8], outputs: &'a [String]) -> Option<Self> {
         let (mut graph, mut set) = (None, None);
         for field in Fields::new(file) {
             let field = field.ok()?;
@@ -100,7 +102,8 @@ impl<'a> Model<'a> {
         if set? < FIRST_SET {
             return None;
         }
-        let (nodes, weights, outputs) = Default::default();
+        let (nodes, weights) = Default::default();
+        let outputs = outputs.iter().map(String::as_str).collect();
         let mut model = Self { nodes, weights, outputs, bytes: 4 * file.len() };
         for field in graph?.fields().ok()? {
             let field = field.ok()?;
@@ -108,7 +111,6 @@ impl<'a> Model<'a> {
                 1 if model.nodes.len() == MOST_OPERATORS => return None,
                 1 => model.nodes.push(Node::read(&field)?),
                 5 => drop(model.weights.insert(text(&field, 8)?, field)),
-                12 => model.outputs.push(text(&field, 1)?),
                 _ => {}
             }
         }
