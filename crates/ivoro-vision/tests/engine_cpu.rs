@@ -154,6 +154,40 @@ fn features_and_outputs_are_those_of_pytorch() {
 }
 
 #[test]
+fn many_threads_can_ask_one_network() {
+    for case in cases() {
+        let (network, pixels) = (network(&case), Golden::of(&case).bytes("pixels"));
+        let all: Vec<usize> = (0..network.layers().len()).collect();
+        let alone = network.features(&pixels, case.shape, &all).unwrap();
+        std::thread::scope(|scope| {
+            let ask = || network.features(&pixels, case.shape, &all).unwrap();
+            let asked: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            for thread in asked {
+                assert_eq!(thread.join().unwrap(), alone, "{}", case.name);
+            }
+        });
+    }
+}
+
+#[test]
+fn one_network_takes_images_of_any_size() {
+    let cases = cases();
+    let network = network(&cases[2]);
+    let grey = |height, width| {
+        let shape = Shape { height, width, channels: 3 };
+        network.features(&vec![100; 5 * shape.len()], shape, &[0, 1]).unwrap()
+    };
+    let before = grey(18, 23);
+    // smaller than any window, far larger, and not square: nothing of it is left behind
+    for (height, width) in [(1, 1), (2, 70), (65, 40)] {
+        let found = grey(height, width);
+        assert_eq!((found[0].rows(), found[0].cols(), found[1].cols()), (5, 6, 4));
+        assert_eq!(found, grey(height, width));
+    }
+    assert_eq!(grey(18, 23), before);
+}
+
+#[test]
 fn the_first_gradient_is_that_of_pytorch() {
     for case in cases() {
         let golden = Golden::of(&case);

@@ -250,8 +250,7 @@ impl<'a> School<'a> {
             pupil.head.grow(outputs, mix(recipe.seed, phase.index as u64));
             let backbone = self.device.backbone(&pupil.weights)?;
             let weights = &pupil.weights;
-            let mut room =
-                Classroom::new(self, phase, &recipe, weights, &mut *student, &*backbone);
+            let mut room = Classroom::new(self, phase, &recipe, weights, &mut *student, &*backbone);
             method.begin(phase, &mut room, &mut pupil.head)?;
             before = method.needs_before().then_some(backbone);
         }

@@ -222,7 +222,7 @@ fn any_number_of_threads_gives_the_same_features() {
     // One image is shared by all threads; nine are three parts, a thread for each.
     for count in [1, 9] {
         let images = &images[..count * SHAPE.len()];
-        let mut features = |threads| {
+        let features = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| network.features(images, SHAPE, &[0, 1]).unwrap())
         };

@@ -48,14 +48,10 @@ pub(super) struct Plan {
     pub(super) stem: Layer,
     pub(super) pool: Option<Maximum>,
     pub(super) blocks: Vec<BlockPlan>,
-    /// Blocks in a stage.
-    pub(super) depth: usize,
     pub(super) embedding: Option<Linear>,
     pub(super) classifier: Linear,
     /// How many weights are learned.
     pub(super) learned: usize,
-    /// How many are measured.
-    pub(super) measured: usize,
 }
 
 /// Hands out places in the order of [`Architecture::parameters`].
@@ -94,11 +90,7 @@ impl Plan {
     /// The plan of a network for images of `shape`.
     pub(super) fn new(architecture: &Architecture, shape: Shape) -> Result<Self> {
         check_architecture(architecture)?;
-        check_size("channels of the images", architecture.channels, shape.channels)?;
-        if shape.is_empty() {
-            let (name, value) = ("shape", shape.to_string());
-            return Err(Error::Setting { name, value, reason: "images must have pixels" });
-        }
+        check_images(architecture.channels, shape)?;
         let mut places = Places::default();
         let stem = places.layer(&architecture.stem_convolution(), shape.height, shape.width);
         let (mut height, mut width) = (stem.window.out_height(), stem.window.out_width());
@@ -119,9 +111,8 @@ impl Plan {
         let last = architecture.last_width();
         let embedding = architecture.embedding.map(|outputs| places.linear(last, outputs));
         let classifier = places.linear(architecture.dimensions(), architecture.outputs);
-        let Places { learned, measured } = places;
-        let depth = architecture.depth;
-        Ok(Self { stem, pool, blocks, depth, embedding, classifier, learned, measured })
+        let learned = places.learned;
+        Ok(Self { stem, pool, blocks, embedding, classifier, learned })
     }
 
     /// All convolutions in the order in which an image passes them.
@@ -163,7 +154,17 @@ impl Plan {
     }
 }
 
-fn check_architecture(architecture: &Architecture) -> Result<()> {
+/// Checks images for a network of so many channels.
+pub(super) fn check_images(channels: usize, shape: Shape) -> Result<()> {
+    check_size("channels of the images", channels, shape.channels)?;
+    if shape.is_empty() {
+        let (name, value) = ("shape", shape.to_string());
+        return Err(Error::Setting { name, value, reason: "images must have pixels" });
+    }
+    Ok(())
+}
+
+pub(super) fn check_architecture(architecture: &Architecture) -> Result<()> {
     let Architecture { channels, widths, depth, embedding, .. } = architecture;
     let sizes = widths.iter().chain(embedding).chain([channels, depth]);
     if widths.is_empty() || sizes.clone().any(|&size| size == 0) {

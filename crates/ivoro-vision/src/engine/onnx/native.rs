@@ -6,9 +6,9 @@ use std::thread::ScopedJoinHandle;
 
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueView};
 
+use super::Compute;
 use super::operator::Files;
 use super::pool::Tensor;
-use super::Compute;
 
 /// Images of one input: few, so that there is one for every core.
 const TOGETHER: usize = 4;

@@ -12,7 +12,7 @@ use super::pool::Tensor;
 use super::wire::{Field, Fields};
 use super::{Compute, Source};
 use crate::dataset::Shape;
-use crate::engine::cpu::graph::{Builder, Graph};
+use crate::engine::cpu::graph::{Builder, Graph, Memory};
 use crate::network::affine;
 
 /// Networks of more operators are left to a runtime.
@@ -32,15 +32,22 @@ impl Own {
     /// The network, if all of its operators are known here. Its images come channel by channel.
     pub(super) fn load(source: &Source, files: &Files, input: &Input) -> Option<Self> {
         let images = if input.fixed_batch { input.batch } else { input.batch.min(TOGETHER) };
-        let builder = Builder::new(images, input.shape);
+        let builder = Builder::bounded(images, input.shape);
         let model = Model::read(&source.file, &source.outputs)?;
         let graph = model.graph(&input.name, files, builder)?;
         Some(Self { graph, shape: input.shape })
     }
 
-    fn one(&self, numbers: Vec<f32>, wanted: &[usize], shared: bool) -> Vec<Tensor> {
+    fn one(
+        &self,
+        memory: &mut Memory,
+        numbers: &[f32],
+        wanted: &[usize],
+        shared: bool,
+    ) -> Vec<Tensor> {
         let images = numbers.len() / self.shape.len();
-        let found = self.graph.run(numbers, wanted, shared);
+        memory.images(numbers.len()).copy_from_slice(numbers);
+        let found = self.graph.run(memory, (images, self.shape), wanted, shared);
         let tensor = |(size, numbers)| Tensor { shape: vec![images, size], numbers };
         found.into_iter().map(tensor).collect()
     }
@@ -70,11 +77,14 @@ impl Compute for Own {
     ) -> Result<Vec<Vec<Tensor>>, String> {
         // Far fewer inputs than threads: all threads work on each.
         if 2 * inputs.len() <= rayon::current_num_threads() {
-            let one = |(numbers, _)| self.one(numbers, wanted, true);
-            return Ok(inputs.into_iter().map(one).collect());
+            let memory = &mut Memory::default();
+            let one = |(numbers, _): &(Vec<f32>, _)| self.one(memory, numbers, wanted, true);
+            return Ok(inputs.iter().map(one).collect());
         }
-        let one = |(numbers, _)| self.one(numbers, wanted, false);
-        Ok(inputs.into_par_iter().with_max_len(1).map(one).collect())
+        let one = |memory: &mut Memory, (numbers, _): &(Vec<f32>, _)| {
+            self.one(memory, numbers, wanted, false)
+        };
+        Ok(inputs.par_iter().with_max_len(1).map_init(Memory::default, one).collect())
     }
 }
 
@@ -218,7 +228,7 @@ impl<'a> Network<'_, 'a> {
                 let plain = node.has_only(1) && node.number("ceil_mode", 0) == 0;
                 (plain.then(|| self.builder.maximum(input, node.stride(size)?))??, false)
             }
-            ("Relu", Some((input, flat))) => (self.builder.rectify(input)?, flat),
+            ("Relu", Some((input, flat))) => (self.builder.relu(input)?, flat),
             ("Add", Some((input, flat))) => {
                 let (other, like) = self.value(node, 1)?;
                 ((like == flat).then(|| self.builder.add(input, other))??, flat)
