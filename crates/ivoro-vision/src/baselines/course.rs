@@ -86,7 +86,7 @@ impl Course<'_, '_> {
 fn views(ready: &Ready, shape: Shape, sisters: usize) -> Result<(Vec<u8>, Vec<usize>)> {
     let (mut pixels, mut labels) = (Vec::with_capacity(sisters * ready.pixels.len()), Vec::new());
     for (turns, view) in View::ROTATIONS.into_iter().enumerate().take(sisters) {
-        pixels.extend(turned(&ready.pixels, shape, view)?);
+        pixels.extend_from_slice(&turned(&ready.pixels, shape, view)?);
         labels.extend(ready.labels.iter().map(|&label| label as usize * sisters + turns));
     }
     Ok((pixels, labels))
