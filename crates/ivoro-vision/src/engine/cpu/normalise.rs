@@ -8,7 +8,7 @@
     reason = "only what is inlined is compiled for the instructions of the processor at hand"
 )]
 
-use pulp::Arch;
+use ivoro::vectors::vectorised;
 use rayon::prelude::*;
 
 use crate::network::EPSILON;
@@ -31,7 +31,7 @@ impl Moments {
     pub(super) fn of(tile: &[f32], channels: usize) -> Self {
         let rows = tile.len() / channels;
         let (mut mean, mut squares) = (vec![0.0; channels], vec![0.0; channels]);
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || {
                 for row in tile.chunks_exact(channels) {
@@ -131,7 +131,7 @@ pub(super) fn forward(raw: &[f32], statistics: &Statistics, around: Around, out:
             Around::Same(input) => Around::Same(&input[part]),
             Around::Convolved(raw, statistics) => Around::Convolved(&raw[part], statistics),
         };
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || forward_rows(raw, statistics, around, out),
         );
@@ -198,7 +198,7 @@ pub(super) fn mask_and_sum(
             let from = index * length;
             let sum = |&(raw, statistics): &(&[f32], &Statistics)| {
                 let raw = &raw[from..from + gradient.len()];
-                Arch::new().dispatch(
+                vectorised(
                     #[inline(always)]
                     || sum_rows(gradient, raw, &statistics.mean),
                 )
@@ -255,7 +255,7 @@ pub(super) fn backward_here(
     let (slope, level) = corrections(statistics, sums, gradient.len() / channels);
     let length = task(channels);
     gradient.par_chunks_mut(length).zip(raw.par_chunks(length)).for_each(|(gradient, raw)| {
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || {
                 let rows = gradient.chunks_exact_mut(channels).zip(raw.chunks_exact(channels));

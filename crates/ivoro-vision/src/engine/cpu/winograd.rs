@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use pulp::Arch;
+use ivoro::vectors::vectorised;
 use rayon::prelude::*;
 
 use super::product::{Store, multiply, multiply_transposed, with_scratch};
@@ -99,7 +99,7 @@ fn convolve_part(
         let (lines, memory) = memory.split_at_mut(sizes[0]);
         let (spread, memory) = memory.split_at_mut(sizes[1]);
         let (points, sums) = memory.split_at_mut(sizes[2]);
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || squares.spread_inputs(images, rows, lines, spread),
         );
@@ -113,7 +113,7 @@ fn convolve_part(
         } else {
             points.chunks_exact_mut(count * outputs).enumerate().for_each(product);
         }
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || squares.gather_outputs(points, rows, sums, out, store),
         );
@@ -202,12 +202,12 @@ fn sum_points(window: &Window, images: &[f32], gradient: &[f32], sums: &mut [f32
             let left = &mut left[..POINTS * count * inputs];
             let right = &mut right[..POINTS * count * outputs];
             let memory = &mut lines[..4 * squares.line(inputs)];
-            Arch::new().dispatch(
+            vectorised(
                 #[inline(always)]
                 || squares.spread_inputs(images, &rows, memory, left),
             );
             let memory = &mut lines[..4 * squares.line(outputs)];
-            Arch::new().dispatch(
+            vectorised(
                 #[inline(always)]
                 || squares.spread_outputs(gradient, &rows, memory, right),
             );
