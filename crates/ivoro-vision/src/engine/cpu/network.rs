@@ -15,7 +15,8 @@ use crate::network::{Architecture, Block, Convolution, Folded, Stem, Weights, fo
 /// Pixels of the images that go through the network together: enough for products of a good size
 /// in the last stage, few enough for the caches.
 const PIXELS: usize = 1 << 14;
-/// The images that go together at least and at most, if there are as many.
+/// The images that go together at least and at most, if there are as many: with fewer, the kernels
+/// of the last stage are read too often for what is computed with them.
 const TOGETHER: (usize, usize) = (4, 16);
 /// Groups that the images are divided into if they are few, so that all threads have work.
 const GROUPS: usize = 8;
@@ -65,7 +66,7 @@ impl Network {
         let images = count_images(pixels, shape)?;
         // Never by the number of threads: the last digits depend on what is computed together.
         let most = (PIXELS / (shape.height * shape.width)).clamp(TOGETHER.0, TOGETHER.1);
-        let together = images.div_ceil(GROUPS).clamp(1, most);
+        let together = images.div_ceil(GROUPS).clamp(TOGETHER.0, most);
         let groups = pixels.chunks(together * shape.len());
         // Far fewer groups than threads: all threads work on each.
         let shared = 2 * groups.len() <= rayon::current_num_threads();
