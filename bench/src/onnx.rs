@@ -15,7 +15,7 @@ pub(crate) fn measure(
     runtime: &str,
 ) -> Result<Value, Error> {
     let runtime = match runtime {
-        "own" => Runtime::Own,
+        "builtin" => Runtime::Builtin,
         "rten" => Runtime::Rten,
         _ => Runtime::OnnxRuntime,
     };

@@ -1,4 +1,4 @@
-//! The processor's engine against PyTorch, against itself on other threads, and on bad input.
+//! The CPU's engine against PyTorch, against itself on other threads, and on bad input.
 //!
 //! `data/golden.py` made `data/golden.safetensors`.
 

@@ -8,7 +8,7 @@ use super::exemplars::Memory;
 use super::method::Phase;
 use super::school::School;
 use crate::dataset::{Broken, Shape, Split};
-use crate::engine::{Backbone, Student};
+use crate::engine::{Backbone, CustomLossTrainer};
 use crate::error::Result;
 use crate::network::Weights;
 use crate::train::{Recipe, augment};
@@ -30,7 +30,7 @@ pub(super) struct Classroom<'s, 'a> {
     phase: &'s Phase,
     pub(super) recipe: &'s Recipe,
     pub(super) weights: &'s Weights,
-    pub(super) student: &'s mut dyn Student,
+    pub(super) student: &'s mut dyn CustomLossTrainer,
     pub(super) backbone: &'s dyn Backbone,
 }
 
@@ -41,7 +41,7 @@ impl<'s, 'a> Classroom<'s, 'a> {
         phase: &'s Phase,
         recipe: &'s Recipe,
         weights: &'s Weights,
-        student: &'s mut dyn Student,
+        student: &'s mut dyn CustomLossTrainer,
         backbone: &'s dyn Backbone,
     ) -> Self {
         Self { school, phase, recipe, weights, student, backbone }
@@ -92,7 +92,7 @@ impl<'s, 'a> Classroom<'s, 'a> {
     pub(super) fn each_batch(
         &mut self,
         (batch, most): (usize, usize),
-        mut work: impl FnMut(&mut dyn Student, &[u8], &[usize]) -> Result<()>,
+        mut work: impl FnMut(&mut dyn CustomLossTrainer, &[u8], &[usize]) -> Result<()>,
     ) -> Result<usize> {
         let rows = self.school.rows(&self.phase.classes);
         let order = permutation(mix(self.recipe.seed, most as u64), rows.len());

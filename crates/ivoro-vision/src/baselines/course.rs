@@ -7,7 +7,7 @@ use super::head::Head;
 use super::method::{Before, Lesson, Method, Phase};
 use super::school::{Progress, School};
 use crate::dataset::Shape;
-use crate::engine::{Backbone, Student};
+use crate::engine::{Backbone, CustomLossTrainer};
 use crate::error::{Error, Result};
 use crate::train::{Ready, Recipe, TrainingData, each_batch};
 use crate::view::turned;
@@ -27,7 +27,7 @@ impl Course<'_, '_> {
     pub(super) fn go(
         &mut self,
         rows: Vec<usize>,
-        student: &mut dyn Student,
+        student: &mut dyn CustomLossTrainer,
         method: &mut dyn Method,
         head: &mut Head,
         each_step: &mut dyn FnMut(Progress) -> bool,
@@ -63,13 +63,13 @@ impl Course<'_, '_> {
                     rate,
                     step: *count,
                 };
-                let points = student.look(pixels)?;
+                let points = student.embed(pixels)?;
                 let loss = method.teach(&lesson, &points, head)?;
                 if !loss.value.is_finite() {
                     return Err(Error::Diverged { epoch: epoch + 1, loss: loss.value });
                 }
                 student.backward(&loss.points)?;
-                student.change(rate)?;
+                student.apply_gradient(rate)?;
                 head.change(&recipe, rate);
                 *count += 1;
                 Ok(())

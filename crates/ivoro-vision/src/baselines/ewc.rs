@@ -91,7 +91,7 @@ fn importance(room: &mut Classroom<'_, '_>, head: &Head) -> Result<(Vec<f32>, Ve
     let mut head = head.clone();
     let recipe = room.recipe;
     room.each_batch((BATCH, BATCHES), |student, pixels, labels| {
-        let points = student.look(pixels)?;
+        let points = student.embed(pixels)?;
         let lesson = Lesson { labels, before: None, old: 0, recipe, rate: 0.0, step: 0 };
         let loss = FineTuning.teach(&lesson, &points, &mut head)?;
         student.backward(&loss.points)?;

@@ -16,7 +16,7 @@ use super::exemplars::Memory;
 use super::head::{Head, fit};
 use super::method::{Lesson, Method, Phase};
 use crate::dataset::{Broken, Dataset, Fit, Split};
-use crate::engine::{Backbone, Device, State, Student};
+use crate::engine::{Backbone, CustomLossTrainer, Device, State};
 use crate::error::{Error, Result};
 use crate::network::Weights;
 use crate::train::Recipe;
@@ -287,7 +287,7 @@ impl<'a> School<'a> {
         &self,
         phase: &Phase,
         recipe: &Recipe,
-        student: &mut dyn Student,
+        student: &mut dyn CustomLossTrainer,
         method: &mut dyn Method,
         pupil: &mut Pupil,
     ) -> Result<()> {
@@ -349,7 +349,7 @@ impl<'a> School<'a> {
         Recipe { batch, rotations: false, average: None, ..self.recipe.clone() }
     }
 
-    fn student(&self, recipe: &Recipe, weights: &Weights) -> Result<Box<dyn Student>> {
+    fn student(&self, recipe: &Recipe, weights: &Weights) -> Result<Box<dyn CustomLossTrainer>> {
         let state = State {
             learned: weights.learned.clone(),
             measured: weights.measured.clone(),

@@ -5,7 +5,7 @@ use ivoro_vision::dataset::Shape;
 use ivoro_vision::engine::onnx::{Layout, OnnxError, OnnxNetwork, OnnxOptions};
 use ivoro_vision::engine::{Backbone, Normalisation};
 
-use super::build::{field, file, model, node, single, small, value, weight};
+use super::fixtures::{field, file, model, node, single, small, value, weight};
 use super::{TINY, TINY_ONE, open, options, refusal};
 
 const SHAPE: Shape = Shape { height: 5, width: 7, channels: 3 };

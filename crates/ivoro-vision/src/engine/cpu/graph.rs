@@ -1,5 +1,5 @@
-//! Networks as lists of operations: the one way in which this engine computes a frozen network, be it
-//! an architecture of this crate or an ONNX file.
+//! Networks as lists of operations: the one way in which this engine computes a frozen network, an
+//! architecture of this crate or an ONNX file.
 //!
 //! A graph knows no size of images. Each run is told one, and the sizes of all values follow.
 //!
@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 
 use ivoro::vectors::vectorised;
 
+use super::conv_geometry::{ConvGeometry, kernel_to_engine};
 use super::convolution::{convolve_here, convolve_shared, prepare};
-use super::product::{Store, multiply_by_transposed};
-use super::window::{Window, kernel_to_engine};
+use super::gemm::{Store, multiply_by_transposed};
 use crate::dataset::Shape;
 
 /// The most numbers in memory at once and the most weights of a graph that is bounded: 1 GiB each.
@@ -40,11 +40,11 @@ pub(crate) struct Stride {
 #[derive(Clone, Debug)]
 enum Work {
     /// A convolution with a prepared kernel.
-    Convolve { window: Window, kernel: Vec<f32>, bias: Vec<f32> },
+    Convolve { geometry: ConvGeometry, kernel: Vec<f32>, bias: Vec<f32> },
     /// The value itself, for what it is added to or cut off.
     Copy,
     /// The largest number of each channel in a window.
-    Maximum(Window),
+    Maximum(ConvGeometry),
     /// The mean over all pixels.
     Mean,
     /// A linear map; the matrix is `[out, in]`.
@@ -110,18 +110,19 @@ impl Builder {
         kernel: &[f32],
         bias: Vec<f32>,
     ) -> Option<usize> {
-        let window = window(self.shapes[input], bias.len(), stride)?;
-        if kernel.len() != window.kernel_len() {
+        let geometry = geometry(self.shapes[input], bias.len(), stride)?;
+        if kernel.len() != geometry.kernel_len() {
             return None;
         }
         // The memory of a row of squares, see `winograd`.
-        let row = (window.width + 2).checked_mul(window.inputs.checked_add(window.outputs)?)?;
+        let row =
+            (geometry.width + 2).checked_mul(geometry.inputs.checked_add(geometry.outputs)?)?;
         if row > self.most / 16 {
             return None;
         }
-        let kernel = prepare(&window, &kernel_to_engine(&window, kernel));
+        let kernel = prepare(&geometry, &kernel_to_engine(&geometry, kernel));
         self.count_weights(kernel.len())?;
-        self.push(Work::Convolve { window, kernel, bias }, input, None, out_shape(&window))
+        self.push(Work::Convolve { geometry, kernel, bias }, input, None, out_shape(&geometry))
     }
 
     /// A sum of two values of one size.
@@ -140,8 +141,8 @@ impl Builder {
     /// The largest number of each channel in a window.
     pub(crate) fn maximum(&mut self, input: usize, stride: Stride) -> Option<usize> {
         let shape = self.shapes[input];
-        let window = window(shape, shape.channels, stride)?;
-        self.push(Work::Maximum(window), input, None, out_shape(&window))
+        let geometry = geometry(shape, shape.channels, stride)?;
+        self.push(Work::Maximum(geometry), input, None, out_shape(&geometry))
     }
 
     /// The mean over all pixels.
@@ -377,18 +378,18 @@ impl Graph {
 }
 
 /// A window over images of `shape`, if it fits.
-fn window(shape: Shape, outputs: usize, stride: Stride) -> Option<Window> {
+fn geometry(shape: Shape, outputs: usize, stride: Stride) -> Option<ConvGeometry> {
     let Stride { size, step, padding } = stride;
     let Shape { height, width, channels: inputs } = shape;
     // beyond half of it a window could lie outside the image
     let fits = step > 0 && size > 0 && outputs > 0 && padding <= size / 2;
     let fits = fits && size <= height.min(width) + 2 * padding;
-    fits.then_some(Window { height, width, inputs, outputs, size, stride: step, padding })
+    fits.then_some(ConvGeometry { height, width, inputs, outputs, size, stride: step, padding })
 }
 
-fn out_shape(window: &Window) -> Shape {
-    let (height, width) = (window.out_height(), window.out_width());
-    Shape { height, width, channels: window.outputs }
+fn out_shape(geometry: &ConvGeometry) -> Shape {
+    let (height, width) = (geometry.out_height(), geometry.out_width());
+    Shape { height, width, channels: geometry.outputs }
 }
 
 impl Task {
@@ -400,8 +401,8 @@ impl Task {
     /// The size of what is made of a value of `shape`.
     fn made(&self, shape: Shape) -> Shape {
         match &self.work {
-            Work::Convolve { window, .. } | Work::Maximum(window) => {
-                out_shape(&over(shape, window))
+            Work::Convolve { geometry, .. } | Work::Maximum(geometry) => {
+                out_shape(&over(shape, geometry))
             }
             Work::Copy => shape,
             Work::Mean => Shape { height: 1, width: 1, ..shape },
@@ -413,13 +414,13 @@ impl Task {
         let store = if self.onto.is_some() { Store::Add } else { Store::Replace };
         let least = if self.relu { 0.0 } else { f32::NEG_INFINITY };
         match &self.work {
-            Work::Convolve { window, kernel, bias } => {
-                let window = over(shape, window);
+            Work::Convolve { geometry, kernel, bias } => {
+                let geometry = over(shape, geometry);
                 let finish = |tile: &mut [f32]| add_bias(tile, bias, least);
                 if shared {
-                    convolve_shared(&window, input, kernel, out, store, finish);
+                    convolve_shared(&geometry, input, kernel, out, store, finish);
                 } else {
-                    convolve_here(&window, input, kernel, out, store, finish);
+                    convolve_here(&geometry, input, kernel, out, store, finish);
                 }
             }
             Work::Copy if store == Store::Add => {
@@ -429,11 +430,11 @@ impl Task {
             Work::Copy => {
                 out.iter_mut().zip(input).for_each(|(out, value)| *out = cut(*value, least));
             }
-            Work::Maximum(window) => {
-                let window = over(shape, window);
-                let images = out.chunks_exact_mut(window.out_len());
-                let images = images.zip(input.chunks_exact(window.in_len()));
-                images.for_each(|(out, image)| maximum(&window, image, out));
+            Work::Maximum(geometry) => {
+                let geometry = over(shape, geometry);
+                let images = out.chunks_exact_mut(geometry.out_len());
+                let images = images.zip(input.chunks_exact(geometry.in_len()));
+                images.for_each(|(out, image)| maximum(&geometry, image, out));
             }
             Work::Mean => out.copy_from_slice(&means(input, shape)),
             Work::Linear { matrix, bias } => {
@@ -445,8 +446,8 @@ impl Task {
 }
 
 /// A window over images of another size.
-fn over(shape: Shape, window: &Window) -> Window {
-    Window { height: shape.height, width: shape.width, ..*window }
+fn over(shape: Shape, geometry: &ConvGeometry) -> ConvGeometry {
+    ConvGeometry { height: shape.height, width: shape.width, ..*geometry }
 }
 
 /// Adds a value for each channel, and raises what is below the least to it.
@@ -485,16 +486,16 @@ pub(crate) fn means(images: &[f32], shape: Shape) -> Vec<f32> {
 }
 
 /// The largest values of each channel in the windows over an image.
-fn maximum(window: &Window, image: &[f32], out: &mut [f32]) {
-    let Window { height, width, outputs: channels, size, stride, padding, .. } = *window;
+fn maximum(geometry: &ConvGeometry, image: &[f32], out: &mut [f32]) {
+    let ConvGeometry { height, width, outputs: channels, size, stride, padding, .. } = *geometry;
     let seen = |at: usize, side: usize| {
         let first = at * stride;
         first.max(padding)..(first + size).min(side + padding)
     };
     for (at, out) in out.chunks_exact_mut(channels).enumerate() {
         out.fill(f32::NEG_INFINITY);
-        for row in seen(at / window.out_width(), height) {
-            for column in seen(at % window.out_width(), width) {
+        for row in seen(at / geometry.out_width(), height) {
+            for column in seen(at % geometry.out_width(), width) {
                 let pixel = (row - padding) * width + column - padding;
                 let pixel = &image[pixel * channels..][..channels];
                 out.iter_mut().zip(pixel).for_each(|(out, &value)| {

@@ -144,12 +144,12 @@ fn add_block(
 ) -> Option<usize> {
     let first = convolve(builder, input, &block.first, take(&block.first)?)?;
     let inner = builder.relu(first)?;
-    let around = match &block.around {
+    let shortcut = match &block.shortcut {
         Some(convolution) => convolve(builder, input, convolution, take(convolution)?)?,
         None => input,
     };
     let second = convolve(builder, inner, &block.second, take(&block.second)?)?;
-    let sum = builder.add(second, around)?;
+    let sum = builder.add(second, shortcut)?;
     builder.relu(sum)
 }
 

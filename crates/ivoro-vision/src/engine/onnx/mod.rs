@@ -18,17 +18,17 @@
 //! # Ok::<(), ivoro_vision::Error>(())
 //! ```
 
+mod builtin;
 mod error;
 mod graph;
 mod input;
 #[cfg(feature = "onnxruntime")]
-mod library;
-mod native;
+mod onnxruntime;
 mod operator;
 mod options;
-mod own;
-mod pool;
-mod wire;
+mod protobuf;
+mod rten;
+mod to_features;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ pub use options::{Layout, OnnxOptions, Runtime};
 use self::graph::Graph;
 use self::input::Input;
 use self::operator::Files;
-use self::pool::Tensor;
+use self::to_features::Tensor;
 use super::Backbone;
 use crate::dataset::Shape;
 use crate::error::{Error, Result};
@@ -284,7 +284,7 @@ fn external(path: &Path, names: &BTreeSet<&str>) -> Result<BTreeMap<String, Path
     names.iter().map(resolve).collect()
 }
 
-fn malformed(path: &Path, reason: &wire::Broken) -> Error {
+fn malformed(path: &Path, reason: &protobuf::Broken) -> Error {
     OnnxError::Malformed { path: path.to_owned(), reason: reason.to_string() }.into()
 }
 
@@ -296,8 +296,9 @@ fn load(
 ) -> Result<Box<dyn Compute>> {
     let path = source.path;
     #[cfg(feature = "onnxruntime")]
-    if runtime == Runtime::OnnxRuntime || (runtime == Runtime::Automatic && library::is_named()) {
-        let loaded = library::OnnxRuntime::load(source)?;
+    if runtime == Runtime::OnnxRuntime || (runtime == Runtime::Automatic && onnxruntime::is_named())
+    {
+        let loaded = onnxruntime::OnnxRuntime::load(source)?;
         let network = loaded.map_err(|reason| refused(path, "ONNX Runtime", reason))?;
         return Ok(Box::new(network));
     }
@@ -307,15 +308,15 @@ fn load(
     let files = source.files().map_err(|reason| refused(path, "rten", reason))?;
     if runtime != Runtime::Rten
         && [input.layout, value_layout] == [Layout::ChannelsFirst; 2]
-        && let Some(network) = own::Own::load(&source, &files, input)
+        && let Some(network) = builtin::Builtin::load(&source, &files, input)
     {
         return Ok(Box::new(network));
     }
-    if runtime == Runtime::Own {
+    if runtime == Runtime::Builtin {
         let reason = "it has operators or an order of axes that this engine lacks".to_owned();
         return Err(refused(path, "ivoro", reason).into());
     }
-    let network = native::Rten::load(source.into_file()?, files, &input.name);
+    let network = rten::Rten::load(source.into_file()?, files, &input.name);
     Ok(Box::new(network.map_err(|reason| refused(path, "rten", reason))?))
 }
 

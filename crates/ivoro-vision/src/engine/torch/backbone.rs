@@ -1,4 +1,4 @@
-//! Features on libtorch: normalisations worked into the kernels, one fused operation a convolution.
+//! Features on libtorch: batch norms worked into the kernels, one fused operation a convolution.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,8 +7,8 @@ use ivoro::Matrix;
 use tch::{Device, Kind, Tensor};
 
 use super::Arithmetic;
-use super::forward::{Network, steps};
-use super::library::sent;
+use super::forward::{Network, stride_and_padding};
+use super::libtorch_ffi::sent;
 use super::trainer::matrix;
 use crate::dataset::Shape;
 use crate::engine::Backbone;
@@ -149,7 +149,7 @@ impl Loaded {
     }
 
     fn block(&self, block: &Block, x: &Tensor) -> Result<Tensor> {
-        let around = match &block.around {
+        let around = match &block.shortcut {
             Some(convolution) => self.convolve(convolution, x, None, false)?,
             None => x.shallow_clone(),
         };
@@ -157,7 +157,7 @@ impl Loaded {
         self.convolve(&block.second, &inner, Some(&around), true)
     }
 
-    /// Convolution, bias, what is added, and the rectifier: one kernel where cuDNN has it.
+    /// Convolution, bias, what is added, and the ReLU: one kernel where cuDNN has it.
     fn convolve(
         &self,
         convolution: &Convolution,
@@ -166,7 +166,7 @@ impl Loaded {
         rectified: bool,
     ) -> Result<Tensor> {
         let (kernel, bias) = &self.kernels[&convolution.kernel];
-        let (stride, padding) = steps(convolution);
+        let (stride, padding) = stride_and_padding(convolution);
         if self.device.is_cuda() && rectified {
             return Ok(match added {
                 Some(z) => x.f_cudnn_convolution_add_relu(

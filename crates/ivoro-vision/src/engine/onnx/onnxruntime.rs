@@ -8,7 +8,7 @@ use ort::session::Session;
 use ort::value::TensorRef;
 
 use super::error::OnnxError;
-use super::pool::Tensor;
+use super::to_features::Tensor;
 use super::{Compute, Source};
 use crate::error::Result;
 

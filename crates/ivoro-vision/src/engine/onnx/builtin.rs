@@ -1,5 +1,5 @@
-//! Networks computed by the engine that computes our own: those of convolutions, rectifiers, sums,
-//! pools and linear maps. All others are left to a runtime.
+//! Networks computed by the CPU engine of this crate: those of convolutions, ReLUs, sums, pools and
+//! linear maps. All others are left to a runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use super::input::Input;
 use super::operator::{Files, Node, floats, integers, is_standard, number, text};
 use super::options::Layout;
-use super::pool::Tensor;
-use super::wire::{Field, Fields};
+use super::protobuf::{Field, Fields};
+use super::to_features::Tensor;
 use super::{Compute, Source};
 use crate::dataset::Shape;
 use crate::engine::cpu::graph::{Builder, Graph, Memory};
@@ -23,12 +23,12 @@ const TOGETHER: usize = 4;
 const FIRST_SET: u64 = 7;
 
 /// A network of operations that the engine has.
-pub(super) struct Own {
+pub(super) struct Builtin {
     graph: Graph,
     shape: Shape,
 }
 
-impl Own {
+impl Builtin {
     /// The network, if all of its operators are known here. Its images come channel by channel.
     pub(super) fn load(source: &Source, files: &Files, input: &Input) -> Option<Self> {
         let images = if input.fixed_batch { input.batch } else { input.batch.min(TOGETHER) };
@@ -53,7 +53,7 @@ impl Own {
     }
 }
 
-impl Compute for Own {
+impl Compute for Builtin {
     fn name(&self) -> &'static str {
         "ivoro"
     }
@@ -171,7 +171,7 @@ struct Network<'n, 'a> {
     builder: Builder,
     /// Values by name, and whether they have two dimensions instead of four.
     values: BTreeMap<&'a str, (usize, bool)>,
-    /// Results of normalisations that are part of a convolution.
+    /// Results of batch norms that are part of a convolution.
     merged: BTreeSet<&'a str>,
 }
 
@@ -235,7 +235,7 @@ impl<'a> Network<'_, 'a> {
             }
             ("GlobalAveragePool", Some((input, false))) => (self.builder.mean(input)?, false),
             ("ReduceMean", Some((input, false))) => {
-                self.are_pixels(node)?;
+                self.reduces_over_pixels(node)?;
                 (self.builder.mean(input)?, node.number("keepdims", 1) == 0)
             }
             ("Gemm", Some((input, true))) => (self.linear(node, input)?, true),
@@ -244,7 +244,7 @@ impl<'a> Network<'_, 'a> {
             ("Dropout", Some(value)) if node.has_only(2) => value,
             ("Flatten", Some((input, _))) if node.number("axis", 1) == 1 => self.flat(input)?,
             ("Squeeze", Some((input, false))) => {
-                self.are_pixels(node)?;
+                self.reduces_over_pixels(node)?;
                 self.flat(input)?
             }
             ("Reshape", Some((input, _))) => {
@@ -267,7 +267,7 @@ impl<'a> Network<'_, 'a> {
     }
 
     /// Whether the axes of an operator are rows and columns.
-    fn are_pixels(&mut self, node: &Node<'a>) -> Option<()> {
+    fn reduces_over_pixels(&mut self, node: &Node<'a>) -> Option<()> {
         let axes = match node.inputs.len() {
             1 => node.numbers("axes").to_vec(),
             _ => self.integers(node, 1)?,
@@ -275,7 +275,7 @@ impl<'a> Network<'_, 'a> {
         matches!(axes[..], [2 | -2, 3 | -1] | [3 | -1, 2 | -2]).then_some(())
     }
 
-    /// A convolution, with the normalisation after it if nothing else takes its result.
+    /// A convolution, with the batch norm after it if nothing else takes its result.
     fn convolve(&mut self, node: &Node<'a>, input: usize) -> Option<()> {
         let (shape, mut kernel) = self.floats(node, 1)?;
         let &[outputs, inputs, height, width] = &shape[..] else { return None };
@@ -301,7 +301,7 @@ impl<'a> Network<'_, 'a> {
         self.name(name, (value, false))
     }
 
-    /// Makes a normalisation part of the convolution before it.
+    /// Makes a batch norm part of the convolution before it.
     fn normalise(&mut self, node: &Node<'a>, kernel: &mut [f32], bias: &mut [f32]) -> Option<()> {
         let outputs = bias.len();
         let plain = is_standard(node.domain) && node.has_only(5);

@@ -8,7 +8,7 @@ use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueView
 
 use super::Compute;
 use super::operator::Files;
-use super::pool::Tensor;
+use super::to_features::Tensor;
 
 /// Images of one input: few, so that there is one for every core.
 const TOGETHER: usize = 4;
