@@ -356,7 +356,7 @@ def onnx():
 def onnx_batch(session, images, network, raw, batch):
     parts = [images[at:at + batch] for at in range(0, len(images), batch)]
     expected = np.concatenate([session.run(None, {"images": part})[0] for part in parts])
-    runtimes = {"own": "ivoro", "rten": "ivoro, operators it lacks (rten)",
+    runtimes = {"builtin": "ivoro", "rten": "ivoro, operators it lacks (rten)",
                 "onnxruntime": "ivoro, feature onnxruntime"}
     seconds = {name: [] for name in (*runtimes, "peer")}
     alone, apart = {name: [] for name in seconds}, {}

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         _ => {
             eprintln!("ivoro-bench nearest N D K | means N D K | probe FILE.npz | index FOLDER D");
             eprintln!("ivoro-bench model FILE.npz VARIANT RIDGE");
-            eprintln!("ivoro-bench onnx FILE.onnx PIXELS BATCH own|rten|onnxruntime");
+            eprintln!("ivoro-bench onnx FILE.onnx PIXELS BATCH builtin|rten|onnxruntime");
             eprintln!("ivoro-bench train|extract IMAGES TIMES | baseline METHOD VIEWS STEPS");
             return ExitCode::from(2);
         }

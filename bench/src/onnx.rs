@@ -15,14 +15,14 @@ pub(crate) fn measure(
     runtime: &str,
 ) -> Result<Value, Error> {
     let runtime = match runtime {
-        "own" => Runtime::Own,
+        "builtin" => Runtime::Builtin,
         "rten" => Runtime::Rten,
         _ => Runtime::OnnxRuntime,
     };
     let options = OnnxOptions { batch, runtime, ..OnnxOptions::default() };
     let run = || -> ivoro_vision::Result<Value> {
         let started = std::time::Instant::now();
-        let mut network = OnnxNetwork::open(network, &options)?;
+        let network = OnnxNetwork::open(network, &options)?;
         let load = started.elapsed().as_secs_f64();
         let pixels = std::fs::read(pixels)?;
         let Some(shape) = network.shape() else {

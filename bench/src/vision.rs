@@ -54,7 +54,7 @@ pub(crate) fn train(images: usize, repeats: usize) -> Result<Value, Error> {
 
 /// Samples of the last layer.
 pub(crate) fn extract(images: usize, repeats: usize) -> Result<Value, Error> {
-    let mut network = Network::new(&weights())?;
+    let network = Network::new(&weights())?;
     let pixels = pixels(images);
     let mut sum = 0.0;
     let seconds = shortest(repeats, || {

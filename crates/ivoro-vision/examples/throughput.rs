@@ -43,7 +43,7 @@ fn main() -> ivoro_vision::Result<()> {
     let training = rate(views, seconds, || trainer.step(batch, 1e-3))?;
     let _ = trainer.tally()?;
     println!("training, {views} views a step: {training:.0} images/s");
-    let mut backbone = device.backbone(&weights)?;
+    let backbone = device.backbone(&weights)?;
     // A GPU is given enough at once that it never waits for images.
     let images = if device.to_string() == "cpu" { views } else { 4 * views };
     let pixels = pixels.repeat(images / views);

@@ -59,7 +59,7 @@ pub fn layer_indices(backbone: &dyn Backbone, names: &[String]) -> Result<Vec<us
 
 /// Features of images at each view: `blocks[l · views + v]`.
 pub fn features(
-    backbone: &mut dyn Backbone,
+    backbone: &dyn Backbone,
     images: &Images,
     views: &[View],
     layers: &[usize],
@@ -81,7 +81,7 @@ pub fn features(
 /// the same settings goes on from there: then the result is `None`.
 pub fn extract(
     dataset: &Dataset,
-    backbone: &mut dyn Backbone,
+    backbone: &dyn Backbone,
     settings: &Extraction,
     path: &Path,
     mut each_batch: impl FnMut(usize, usize) -> bool,

@@ -1,4 +1,4 @@
-//! The processor's engine against PyTorch, against itself on other threads, and on bad input.
+//! The CPU's engine against PyTorch, against itself on other threads, and on bad input.
 //!
 //! `data/golden.py` made `data/golden.safetensors`.
 
@@ -137,7 +137,7 @@ fn network(case: &Case) -> Network {
 fn features_and_outputs_are_those_of_pytorch() {
     for case in cases() {
         let golden = Golden::of(&case);
-        let mut network = network(&case);
+        let network = network(&case);
         let pixels = golden.bytes("pixels");
         let outputs = network.outputs(&pixels, case.shape).unwrap();
         assert_near(outputs.as_slice(), &golden.floats("outputs"), 1e-5, case.name);
@@ -151,6 +151,40 @@ fn features_and_outputs_are_those_of_pytorch() {
             assert_eq!(&alone[0], features, "{} layer {layer} alone", case.name);
         }
     }
+}
+
+#[test]
+fn many_threads_can_ask_one_network() {
+    for case in cases() {
+        let (network, pixels) = (network(&case), Golden::of(&case).bytes("pixels"));
+        let all: Vec<usize> = (0..network.layers().len()).collect();
+        let alone = network.features(&pixels, case.shape, &all).unwrap();
+        std::thread::scope(|scope| {
+            let ask = || network.features(&pixels, case.shape, &all).unwrap();
+            let asked: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            for thread in asked {
+                assert_eq!(thread.join().unwrap(), alone, "{}", case.name);
+            }
+        });
+    }
+}
+
+#[test]
+fn one_network_takes_images_of_any_size() {
+    let cases = cases();
+    let network = network(&cases[2]);
+    let grey = |height, width| {
+        let shape = Shape { height, width, channels: 3 };
+        network.features(&vec![100; 5 * shape.len()], shape, &[0, 1]).unwrap()
+    };
+    let before = grey(18, 23);
+    // smaller than any window, far larger, and not square: nothing of it is left behind
+    for (height, width) in [(1, 1), (2, 70), (65, 40)] {
+        let found = grey(height, width);
+        assert_eq!((found[0].rows(), found[0].cols(), found[1].cols()), (5, 6, 4));
+        assert_eq!(found, grey(height, width));
+    }
+    assert_eq!(grey(18, 23), before);
 }
 
 #[test]
@@ -283,7 +317,7 @@ fn wrong_sizes_are_named() {
     assert!(refuse(&[], &[]).contains("expected 2, found 0"));
     assert_eq!(trainer.state().unwrap(), before);
     assert!(trainer.outputs(&pixels[2..]).unwrap_err().to_string().contains("found 538"));
-    let mut network = network(case);
+    let network = network(case);
     assert!(network.features(&pixels, case.shape, &[2]).is_err());
     let grey = Shape { channels: 1, ..case.shape };
     let message = network.outputs(&pixels, grey).unwrap_err().to_string();

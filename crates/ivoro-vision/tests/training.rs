@@ -169,22 +169,22 @@ fn an_extraction_that_was_stopped_gives_the_same_file() {
     let weights = train(&dataset, plan(1), &folder.path().join("checkpoint"), 1);
     weights.write(&folder.path().join("w.safetensors"), Precision::Full).unwrap();
     let weights = Weights::read(&folder.path().join("w.safetensors")).unwrap();
-    let mut backbone = Device::default().backbone(&weights).unwrap();
+    let backbone = Device::default().backbone(&weights).unwrap();
     let (whole, halved) = (folder.path().join("a.features"), folder.path().join("b.features"));
-    let done = extract(&dataset, &mut *backbone, &extraction(), &whole, |_, _| true).unwrap();
+    let done = extract(&dataset, &*backbone, &extraction(), &whole, |_, _| true).unwrap();
     assert_eq!(done.unwrap().computed, 72);
-    let stop = extract(&dataset, &mut *backbone, &extraction(), &halved, |done, _| done < 50);
+    let stop = extract(&dataset, &*backbone, &extraction(), &halved, |done, _| done < 50);
     assert_eq!(stop.unwrap(), None);
-    let done = extract(&dataset, &mut *backbone, &extraction(), &halved, |_, _| true).unwrap();
+    let done = extract(&dataset, &*backbone, &extraction(), &halved, |_, _| true).unwrap();
     let done = done.unwrap();
     assert!(done.resumed >= 48 && done.resumed + done.computed == 72, "{done:?}");
     assert_eq!(std::fs::read(&whole).unwrap(), std::fs::read(&halved).unwrap());
     // Images brought to their shape in another way are not mixed with those that are there.
     let other = folder.path().join("c.features");
-    extract(&dataset, &mut *backbone, &extraction(), &other, |done, _| done < 50).unwrap();
+    extract(&dataset, &*backbone, &extraction(), &other, |done, _| done < 50).unwrap();
     let mut stretched = extraction();
     stretched.fit.how = How::Resize;
-    let result = extract(&dataset, &mut *backbone, &stretched, &other, |_, _| true);
+    let result = extract(&dataset, &*backbone, &stretched, &other, |_, _| true);
     assert!(!matches!(result, Ok(Some(ref done)) if done.resumed > 0), "{result:?}");
     let (found, _) = read(&whole, &ReadOptions::default()).unwrap().into_split(0.2, 0).unwrap();
     assert_eq!(found.train.classes()[2], "diagonal");
@@ -200,10 +200,10 @@ fn an_extraction_that_was_stopped_gives_the_same_file() {
 fn a_layer_that_is_not_there_is_named() {
     let (folder, dataset) = (tempfile::tempdir().unwrap(), dataset());
     let weights = train(&dataset, plan(1), &folder.path().join("checkpoint"), 1);
-    let mut backbone = Device::default().backbone(&weights).unwrap();
+    let backbone = Device::default().backbone(&weights).unwrap();
     let settings = Extraction { layers: vec!["block9".to_owned()], ..extraction() };
     let path = folder.path().join("a.features");
-    let error = extract(&dataset, &mut *backbone, &settings, &path, |_, _| true).unwrap_err();
+    let error = extract(&dataset, &*backbone, &settings, &path, |_, _| true).unwrap_err();
     assert!(
         error.to_string().contains("block9") && error.to_string().contains("block1"),
         "{error}"

@@ -28,7 +28,7 @@ pub(crate) fn load(arguments: &BackboneArguments, size: Option<usize>) -> Result
     };
     let bytes = fs_err::read(path)?;
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
-        return load_onnx(arguments, path, size, fingerprint(&bytes));
+        return load_onnx(arguments, path, bytes, size);
     }
     let weights = Weights::from_bytes(path, &bytes)?;
     Ok(Loaded {
@@ -41,8 +41,8 @@ pub(crate) fn load(arguments: &BackboneArguments, size: Option<usize>) -> Result
 fn load_onnx(
     arguments: &BackboneArguments,
     path: &Path,
+    bytes: Vec<u8>,
     size: Option<usize>,
-    fingerprint: String,
 ) -> Result<Loaded, Failure> {
     let (mean, deviation) = (arguments.onnx_mean.clone(), arguments.onnx_deviation.clone());
     let normalisation = (!mean.is_empty()).then_some(Normalisation { mean, deviation });
@@ -54,7 +54,8 @@ fn load_onnx(
         batch: arguments.batch(),
         ..OnnxOptions::default()
     };
-    let network = OnnxNetwork::open(path, &options)?;
+    let fingerprint = fingerprint(&bytes);
+    let network = OnnxNetwork::from_bytes(path, bytes, &options)?;
     let any = Shape { height: 0, width: 0, channels: 3 };
     let fit = Fit { shape: network.shape().unwrap_or(any), how: How::Resize };
     Ok(Loaded { backbone: Box::new(network), fingerprint, fit })
@@ -64,7 +65,7 @@ fn load_onnx(
 pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failure> {
     let dataset = arguments.images.open(&arguments.dataset)?;
     eprintln!("{}: {}", dataset.name, dataset.layout);
-    let mut loaded = load(&arguments.backbone, arguments.images.fitting.size)?;
+    let loaded = load(&arguments.backbone, arguments.images.fitting.size)?;
     let fit = arguments.images.fit(&dataset.train, Some(loaded.fit))?;
     let mut settings = Extraction {
         views: views(&arguments.views),
@@ -87,7 +88,7 @@ pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failu
         settings.metadata.insert("normalisation".to_owned(), text);
     }
     progress::catch_interrupts();
-    let done = extract_to(&dataset, &mut *loaded.backbone, &settings, &arguments.out)?;
+    let done = extract_to(&dataset, &*loaded.backbone, &settings, &arguments.out)?;
     for sentence in &done.broken {
         eprintln!("left out: {sentence}");
     }
@@ -106,7 +107,7 @@ pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failu
 /// Extracts with a progress bar.
 pub(crate) fn extract_to(
     dataset: &Dataset,
-    backbone: &mut dyn Backbone,
+    backbone: &dyn Backbone,
     settings: &Extraction,
     out: &Path,
 ) -> Result<Extracted, Failure> {

@@ -43,8 +43,8 @@ impl<'a> Looker<'a> {
         &self.loaded.fingerprint
     }
 
-    fn look(&mut self, images: &Images) -> Result<Vec<Matrix>, Failure> {
-        Ok(features(&mut *self.loaded.backbone, images, &self.views, &self.layers)?)
+    fn look(&self, images: &Images) -> Result<Vec<Matrix>, Failure> {
+        Ok(features(&*self.loaded.backbone, images, &self.views, &self.layers)?)
     }
 
     fn points(&self, origin: &str, blocks: Vec<Matrix>) -> Result<Points, Failure> {
@@ -54,7 +54,7 @@ impl<'a> Looker<'a> {
     /// Labelled features of a folder of images by class, or of the train part of a data set; of
     /// the classes named, if any are.
     pub(super) fn samples(
-        &mut self,
+        &self,
         path: &Path,
         classes: Option<&Vec<String>>,
     ) -> Result<Samples, Failure> {
@@ -85,7 +85,7 @@ impl<'a> Looker<'a> {
 
     /// Features of images in files, with the paths of those that could be read.
     pub(super) fn queries(
-        &mut self,
+        &self,
         paths: &[PathBuf],
     ) -> Result<Option<(Vec<PathBuf>, Points)>, Failure> {
         let fit = self.query_fit(paths)?;

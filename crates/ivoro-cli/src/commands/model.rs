@@ -37,7 +37,7 @@ fn samples(
     classes: Option<&Vec<String>>,
 ) -> Result<Samples, Failure> {
     if look.network.backbone.is_some() {
-        let mut looker = Looker::open(look, model.head().variant())?;
+        let looker = Looker::open(look, model.head().variant())?;
         model.use_network(looker.fingerprint())?;
         return looker.samples(path, classes);
     }

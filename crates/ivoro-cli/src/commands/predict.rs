@@ -66,7 +66,7 @@ fn predict_images(
     options: AskOptions,
 ) -> Result<(), Failure> {
     let paths = collect_images(&arguments.features)?;
-    let mut looker = Looker::open(&arguments.look, model.variant())?;
+    let looker = Looker::open(&arguments.look, model.variant())?;
     model.check_network(looker.fingerprint())?;
     let size = arguments.burst.map_or(1, NonZeroUsize::get);
     let mut printer = Printer::new(arguments, None);

@@ -321,7 +321,7 @@ impl<'a> Pipeline<'a> {
             onnx_mean: Vec::new(),
             onnx_deviation: Vec::new(),
         };
-        let mut loaded = extract::load(&backbone, self.arguments.images.fitting.size)?;
+        let loaded = extract::load(&backbone, self.arguments.images.fitting.size)?;
         let fit = self.arguments.images.fit(&self.dataset.train, Some(loaded.fit))?;
         // The last layer and the block before it, as far as the network has them.
         let layers: Vec<String> =
@@ -333,7 +333,7 @@ impl<'a> Pipeline<'a> {
             eprintln!("features from {}", path.display());
             return Ok(path);
         }
-        let done = extract::extract_to(self.dataset, &mut *loaded.backbone, &settings, &path)?;
+        let done = extract::extract_to(self.dataset, &*loaded.backbone, &settings, &path)?;
         done.broken.iter().for_each(|sentence| eprintln!("left out: {sentence}"));
         Ok(path)
     }

@@ -6,7 +6,7 @@ use ivoro::random::mix;
 use super::head::Head;
 use super::method::{Before, Method, Phase, Step};
 use super::trainer::{IncrementalTrainer, Progress};
-use crate::engine::{Backbone, Student};
+use crate::engine::{Backbone, CustomLossTrainer};
 use crate::error::{Error, Result};
 use crate::recipe::Recipe;
 use crate::shape::Shape;
@@ -29,7 +29,7 @@ impl EpochLoop<'_, '_> {
     pub(super) fn train_epochs(
         &mut self,
         rows: Vec<usize>,
-        student: &mut dyn Student,
+        student: &mut dyn CustomLossTrainer,
         method: &mut dyn Method,
         head: &mut Head,
         each_step: &mut dyn FnMut(Progress) -> bool,
@@ -65,13 +65,13 @@ impl EpochLoop<'_, '_> {
                     rate,
                     index: *count,
                 };
-                let points = student.look(pixels)?;
+                let points = student.embed(pixels)?;
                 let loss = method.loss(&step, &points, head)?;
                 if !loss.value.is_finite() {
                     return Err(Error::Diverged { epoch: epoch + 1, loss: loss.value });
                 }
                 student.backward(&loss.points)?;
-                student.change(rate)?;
+                student.apply_gradient(rate)?;
                 head.change(&recipe, rate);
                 *count += 1;
                 Ok(())
@@ -88,7 +88,7 @@ impl EpochLoop<'_, '_> {
 fn views(ready: &Ready, shape: Shape, sisters: usize) -> Result<(Vec<u8>, Vec<usize>)> {
     let (mut pixels, mut labels) = (Vec::with_capacity(sisters * ready.pixels.len()), Vec::new());
     for (turns, view) in View::ROTATIONS.into_iter().enumerate().take(sisters) {
-        pixels.extend(turned(&ready.pixels, shape, view)?);
+        pixels.extend_from_slice(&turned(&ready.pixels, shape, view)?);
         labels.extend(ready.labels.iter().map(|&label| label as usize * sisters + turns));
     }
     Ok((pixels, labels))

@@ -91,7 +91,7 @@ fn importance(data: &mut PhaseData<'_, '_>, head: &Head) -> Result<(Vec<f32>, Ve
     let mut head = head.clone();
     let recipe = data.recipe;
     data.each_batch((BATCH, BATCHES), |student, pixels, labels| {
-        let points = student.look(pixels)?;
+        let points = student.embed(pixels)?;
         let step = Step { labels, before: None, old: 0, recipe, rate: 0.0, index: 0 };
         let loss = FineTuning.loss(&step, &points, &mut head)?;
         student.backward(&loss.points)?;

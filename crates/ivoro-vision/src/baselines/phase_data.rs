@@ -9,7 +9,7 @@ use super::exemplars::Memory;
 use super::method::Phase;
 use super::trainer::IncrementalTrainer;
 use crate::dataset::{Broken, Split};
-use crate::engine::{Backbone, Student};
+use crate::engine::{Backbone, CustomLossTrainer};
 use crate::error::Result;
 use crate::network::Weights;
 use crate::recipe::Recipe;
@@ -37,8 +37,8 @@ pub(super) struct PhaseData<'s, 'a> {
     phase: &'s Phase,
     pub(super) recipe: &'s Recipe,
     pub(super) weights: &'s Weights,
-    pub(super) student: &'s mut dyn Student,
-    pub(super) backbone: &'s mut dyn Backbone,
+    pub(super) student: &'s mut dyn CustomLossTrainer,
+    pub(super) backbone: &'s dyn Backbone,
 }
 
 impl<'s, 'a> PhaseData<'s, 'a> {
@@ -48,8 +48,8 @@ impl<'s, 'a> PhaseData<'s, 'a> {
         phase: &'s Phase,
         recipe: &'s Recipe,
         weights: &'s Weights,
-        student: &'s mut dyn Student,
-        backbone: &'s mut dyn Backbone,
+        student: &'s mut dyn CustomLossTrainer,
+        backbone: &'s dyn Backbone,
     ) -> Self {
         Self { trainer, phase, recipe, weights, student, backbone }
     }
@@ -99,7 +99,7 @@ impl<'s, 'a> PhaseData<'s, 'a> {
     pub(super) fn each_batch(
         &mut self,
         (batch, most): (usize, usize),
-        mut work: impl FnMut(&mut dyn Student, &[u8], &[usize]) -> Result<()>,
+        mut work: impl FnMut(&mut dyn CustomLossTrainer, &[u8], &[usize]) -> Result<()>,
     ) -> Result<usize> {
         let rows = self.trainer.rows(&self.phase.classes);
         let order = permutation(mix(self.recipe.seed, most as u64), rows.len());
@@ -127,7 +127,7 @@ type Change = fn(&[u8], Shape) -> Vec<u8>;
 /// rows of images that can be read alone.
 pub(super) fn points_of(
     trainer: &IncrementalTrainer<'_>,
-    backbone: &mut dyn Backbone,
+    backbone: &dyn Backbone,
     split: &Split,
     rows: &[usize],
     change: Option<Change>,

@@ -281,10 +281,10 @@ fn the_penalty_holds_weights_that_matter() {
         let anchor = Anchor { at: weights.learned.clone(), importance: vec![importance; count] };
         student.hold(&anchor).unwrap();
         for _ in 0..20 {
-            let points = student.look(&images.pixels).unwrap();
+            let points = student.embed(&images.pixels).unwrap();
             let push = Matrix::new(12, points.cols(), vec![0.1; 12 * points.cols()]).unwrap();
             student.backward(&push).unwrap();
-            student.change(1e-3).unwrap();
+            student.apply_gradient(1e-3).unwrap();
         }
         let after = student.state().unwrap().learned;
         after.iter().zip(&weights.learned).map(|(a, b)| (a - b).powi(2)).sum::<f32>().sqrt()
@@ -315,7 +315,7 @@ fn the_gradient_of_points_reaches_every_weight_as_finite_differences_say() {
         values.map(|(at, &value)| f64::from(value) * f64::from(push(at))).sum()
     };
     let mut first = student(weights.learned.clone());
-    let points = first.look(&pixels).unwrap();
+    let points = first.embed(&pixels).unwrap();
     let count = points.as_slice().len();
     let gradient = Matrix::new(6, points.cols(), (0..count).map(push).collect()).unwrap();
     first.backward(&gradient).unwrap();
@@ -325,7 +325,7 @@ fn the_gradient_of_points_reaches_every_weight_as_finite_differences_say() {
         let moved = |step: f32| {
             let mut learned = weights.learned.clone();
             learned[at] += step;
-            loss(&student(learned).look(&pixels).unwrap())
+            loss(&student(learned).embed(&pixels).unwrap())
         };
         let slope = (moved(1e-3) - moved(-1e-3)) / 2e-3;
         let close = (slope - f64::from(found[at])).abs() < 0.05 * slope.abs() + 5e-3;

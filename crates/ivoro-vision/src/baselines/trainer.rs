@@ -16,7 +16,7 @@ use super::head::{Head, fit};
 use super::method::{Method, Phase, Step};
 use super::phase_data::{PhaseData, points_of};
 use crate::dataset::{Broken, Dataset, Split};
-use crate::engine::{Backbone, Device, State, Student};
+use crate::engine::{Backbone, CustomLossTrainer, Device, State};
 use crate::error::{Error, Result};
 use crate::network::Weights;
 use crate::recipe::Recipe;
@@ -218,9 +218,9 @@ impl<'a> IncrementalTrainer<'a> {
     ) -> Result<()> {
         let recipe = self.recipe_for(method);
         let mut student = self.student(&recipe, &model.weights)?;
-        let mut backbone = self.device.backbone(&model.weights)?;
+        let backbone = self.device.backbone(&model.weights)?;
         let weights = &model.weights;
-        let mut data = PhaseData::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
+        let mut data = PhaseData::new(self, phase, &recipe, weights, &mut *student, &*backbone);
         if method.sisters() == 1 {
             let own = data.points()?;
             fit(&mut model.head, &own.points, &recipe, FIRST_EPOCHS, |head, points, rows| {
@@ -254,10 +254,9 @@ impl<'a> IncrementalTrainer<'a> {
         if phase.index > 0 {
             let outputs = phase.classes.len() * method.sisters();
             model.head.grow(outputs, mix(recipe.seed, phase.index as u64));
-            let mut backbone = self.device.backbone(&model.weights)?;
+            let backbone = self.device.backbone(&model.weights)?;
             let weights = &model.weights;
-            let mut data =
-                PhaseData::new(self, phase, &recipe, weights, &mut *student, &mut *backbone);
+            let mut data = PhaseData::new(self, phase, &recipe, weights, &mut *student, &*backbone);
             method.begin(phase, &mut data, &mut model.head)?;
             before = method.needs_before().then_some(backbone);
         }
@@ -306,7 +305,7 @@ impl<'a> IncrementalTrainer<'a> {
         &self,
         phase: &Phase,
         recipe: &Recipe,
-        student: &mut dyn Student,
+        student: &mut dyn CustomLossTrainer,
         method: &mut dyn Method,
         model: &mut TrainedModel,
     ) -> Result<()> {
@@ -314,9 +313,9 @@ impl<'a> IncrementalTrainer<'a> {
         let (learned, measured) = state.result();
         model.weights.learned = learned.to_vec();
         model.weights.measured = measured.to_vec();
-        let mut backbone = self.device.backbone(&model.weights)?;
+        let backbone = self.device.backbone(&model.weights)?;
         let weights = &model.weights;
-        let mut data = PhaseData::new(self, phase, recipe, weights, student, &mut *backbone);
+        let mut data = PhaseData::new(self, phase, recipe, weights, student, &*backbone);
         method.finish(phase, &mut data, &mut model.head)
     }
 
@@ -329,11 +328,11 @@ impl<'a> IncrementalTrainer<'a> {
         learn_seconds: f64,
     ) -> Result<TrainedPhase> {
         let started = Instant::now();
-        let mut backbone = self.device.backbone(&model.weights)?;
+        let backbone = self.device.backbone(&model.weights)?;
         let test = &self.dataset.test;
         let rows: Vec<usize> =
             (0..test.len()).filter(|&row| self.test_place(row).is_some()).collect();
-        let points = points_of(self, &mut *backbone, test, &rows, None)?;
+        let points = points_of(self, &*backbone, test, &rows, None)?;
         let labels: Vec<u32> =
             rows.iter().filter_map(|&row| self.test_place(row)).map(|place| place as u32).collect();
         let known = phase.classes.end;
@@ -368,7 +367,7 @@ impl<'a> IncrementalTrainer<'a> {
         Recipe { batch, rotations: false, average: None, ..self.recipe.clone() }
     }
 
-    fn student(&self, recipe: &Recipe, weights: &Weights) -> Result<Box<dyn Student>> {
+    fn student(&self, recipe: &Recipe, weights: &Weights) -> Result<Box<dyn CustomLossTrainer>> {
         let state = State {
             learned: weights.learned.clone(),
             measured: weights.measured.clone(),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Backbone, Normalisation, State, Student};
+use super::{Backbone, CustomLossTrainer, Normalisation, State};
 use crate::error::{Error, Result};
 use crate::network::{Architecture, Weights};
 use crate::recipe::Recipe;
@@ -13,7 +13,7 @@ use crate::shape::Shape;
 /// `:fast` for a search for the fastest kernels.
 ///
 /// On a GPU the default is mixed arithmetic: bfloat16 convolutions, in a frozen network with the
-/// normalisation and its bias in them, and everything else in 32 bits. Kernels are chosen by rule. A search measures time, so that its choice, and with it the
+/// batch norm and its bias in them, and everything else in 32 bits. Kernels are chosen by rule. A search measures time, so that its choice, and with it the
 /// last digits, can be another one in every run.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Device {
@@ -84,7 +84,7 @@ impl Device {
         })
     }
 
-    /// A network in training, going on from `state`.
+    /// A network in training, resumed from `state`.
     pub fn trainer(
         &self,
         architecture: &Architecture,
@@ -92,7 +92,7 @@ impl Device {
         normalisation: &Normalisation,
         shape: Shape,
         state: &State,
-    ) -> Result<Box<dyn Student>> {
+    ) -> Result<Box<dyn CustomLossTrainer>> {
         let place = self.open()?;
         let trainer = super::torch::TorchTrainer::new(
             architecture,
@@ -122,7 +122,7 @@ impl Device {
         Err(Error::NoDevice { asked: self.to_string(), found: found.to_owned() })
     }
 
-    /// A network in training, going on from `state`.
+    /// A network in training, resumed from `state`.
     pub fn trainer(
         &self,
         architecture: &Architecture,
@@ -130,7 +130,7 @@ impl Device {
         normalisation: &Normalisation,
         shape: Shape,
         state: &State,
-    ) -> Result<Box<dyn Student>> {
+    ) -> Result<Box<dyn CustomLossTrainer>> {
         self.check()?;
         let (architecture, normalisation) = (architecture.clone(), normalisation.clone());
         let state = state.clone();

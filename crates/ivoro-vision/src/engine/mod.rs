@@ -16,8 +16,8 @@ pub use crate::network::Normalisation;
 use crate::recipe::Recipe;
 use crate::shape::Shape;
 
-/// A frozen network that turns images into features.
-pub trait Backbone: Send {
+/// A frozen network that turns images into features. Many threads can ask one network.
+pub trait Backbone: Send + Sync {
     /// The layers that features can be taken from, the last one first, with their sizes.
     fn layers(&self) -> &[(String, usize)];
 
@@ -26,10 +26,10 @@ pub trait Backbone: Send {
 
     /// Features of images (`pixels` in NHWC order, each of `shape`): a matrix for each index into
     /// [`layers`](Self::layers) asked for.
-    fn features(&mut self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>>;
+    fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>>;
 }
 
-/// What training goes on from: all that changes in a step.
+/// What training resumes from: all that changes in a step.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct State {
     /// Learned weights, in the order of the architecture's parameters.
@@ -56,7 +56,7 @@ impl State {
     }
 }
 
-/// Checks what a training is given, whatever engine goes on from it, and fills in what the state
+/// Checks what a training is given, whatever engine resumes it, and fills in what the state
 /// lacks: the optimiser's memory, and an average where the recipe keeps one.
 pub(crate) fn begin(
     architecture: &Architecture,
@@ -153,19 +153,19 @@ pub struct Anchor {
 }
 
 /// A network in training whose loss is the caller's: it gives points and takes their gradient.
-pub trait Student: Trainer {
-    /// Points of the last layer, with the batch's own statistics; kept for the way back.
-    fn look(&mut self, pixels: &[u8]) -> Result<Matrix>;
+pub trait CustomLossTrainer: Trainer {
+    /// Points of the last layer, with the batch's own statistics; kept for the backward pass.
+    fn embed(&mut self, pixels: &[u8]) -> Result<Matrix>;
 
     /// The gradient of all weights from that of the points last looked at. The network's own
     /// classifier has no part in it.
     fn backward(&mut self, gradient: &Matrix) -> Result<()>;
 
-    /// The gradient of the last way back, in the order of the architecture's parameters.
+    /// The gradient of the last backward pass, in the order of the architecture's parameters.
     fn gradient(&mut self) -> Result<Vec<f32>>;
 
     /// Moves the weights along the gradient at the learning rate `rate`.
-    fn change(&mut self, rate: f32) -> Result<()>;
+    fn apply_gradient(&mut self, rate: f32) -> Result<()>;
 
     /// Holds the weights from now on.
     fn hold(&mut self, anchor: &Anchor) -> Result<()>;

@@ -42,17 +42,17 @@ pub struct Architecture {
 pub enum Role {
     /// A convolution's kernel, `[out, in, height, width]`.
     Kernel,
-    /// A batch normalisation's factor.
+    /// A batch norm's factor.
     Scale,
-    /// A batch normalisation's shift.
+    /// A batch norm's shift.
     Shift,
     /// A linear layer's matrix, `[out, in]`.
     Linear,
     /// A linear layer's bias.
     Bias,
-    /// A batch normalisation's running mean: measured, not learned.
+    /// A batch norm's running mean: measured, not learned.
     Mean,
-    /// A batch normalisation's running variance: measured, not learned.
+    /// A batch norm's running variance: measured, not learned.
     Variance,
 }
 
@@ -84,12 +84,12 @@ impl Parameter {
     }
 }
 
-/// A convolution with its batch normalisation.
+/// A convolution with its batch norm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convolution {
     /// Name of the kernel's layer, e.g. `layer1.0.conv1`.
     pub kernel: String,
-    /// Name of the normalisation's layer, e.g. `layer1.0.bn1`.
+    /// Name of the batch norm's layer, e.g. `layer1.0.bn1`.
     pub normalisation: String,
     /// Input channels.
     pub inputs: usize,
@@ -101,15 +101,15 @@ pub struct Convolution {
     pub stride: usize,
 }
 
-/// Two convolutions and a way around them.
+/// Two convolutions and their shortcut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The first convolution.
     pub first: Convolution,
-    /// The second one, whose output the way around is added to.
+    /// The second one, whose output the shortcut is added to.
     pub second: Convolution,
-    /// A 1×1 convolution on the way around, where size or width change.
-    pub around: Option<Convolution>,
+    /// A 1×1 convolution on the shortcut, where size or width change.
+    pub shortcut: Option<Convolution>,
 }
 
 impl Architecture {
@@ -177,7 +177,7 @@ impl Architecture {
         for block in self.stages().into_iter().flatten() {
             all.push(block.first);
             all.push(block.second);
-            all.extend(block.around);
+            all.extend(block.shortcut);
         }
         all
     }
@@ -256,7 +256,7 @@ fn block(stage: usize, index: usize, inputs: usize, outputs: usize, stride: usiz
     Block {
         first: convolution("conv1", "bn1", inputs, 3, stride),
         second: convolution("conv2", "bn2", outputs, 3, 1),
-        around: changes.then(|| convolution("downsample.0", "downsample.1", inputs, 1, stride)),
+        shortcut: changes.then(|| convolution("downsample.0", "downsample.1", inputs, 1, stride)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Convolutions of a frozen network, with the batch normalisation worked into them.
+//! Convolutions of a frozen network, with the batch norm worked into them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::weights::Weights;
 /// Added to every variance, as PyTorch does.
 pub const EPSILON: f64 = 1e-5;
 
-/// A kernel `[out, in, height, width]` and a bias that do what convolution and normalisation did.
+/// A kernel `[out, in, height, width]` and a bias that do what convolution and batch norm did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Folded {
     /// The kernel's values.
@@ -42,7 +42,7 @@ fn fold_one(convolution: &Convolution, named: &BTreeMap<String, &[f32]>) -> Fold
     }
 }
 
-/// What a normalisation of scale, shift, mean and variance does to each channel: a factor, and what
+/// What a batch norm of scale, shift, mean and variance does to each channel: a factor, and what
 /// is added then.
 pub(crate) fn affine([scale, shift, mean, variance]: [&[f32]; 4], epsilon: f64) -> Vec<(f64, f64)> {
     let channels = scale.iter().zip(shift).zip(mean.iter().zip(variance));

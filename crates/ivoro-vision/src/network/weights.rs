@@ -7,6 +7,7 @@ use std::path::Path;
 
 use half::f16;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
 
 use super::architecture::{Architecture, Parameter, Role, Stem};
 use super::normalisation::Normalisation;
@@ -42,6 +43,11 @@ const ARCHITECTURE: &str = "architecture";
 /// Metadata keys of the normalisation: numbers in brackets, one a channel.
 const MEAN: &str = "mean";
 const DEVIATION: &str = "std";
+/// Metadata key of how images are brought to the network, as JSON of a [`StoredFit`].
+const FIT: &str = "image_fit";
+/// Metadata keys of files older than [`FIT`]: a shape and a fit as they are told to people.
+const OLD_SHAPE: &str = "image";
+const OLD_FIT: &str = "fit";
 /// A header larger than this is no network's.
 const MOST_BYTES: u64 = 4 << 30;
 
@@ -79,25 +85,36 @@ impl Weights {
     /// How images were brought to the shape that it was trained on; its height and width are 0
     /// where that is not known.
     pub fn fit(&self) -> Fit {
-        let text = self.metadata.get("fit").map_or("", String::as_str);
-        let resize = text.rsplit_once("centre of ").and_then(|(_, side)| side.parse().ok());
-        let shape = self.image();
-        let most = shape.height.max(shape.width);
+        let stored = match self.metadata.get(FIT) {
+            Some(text) => StoredFit::read(text),
+            None => self.fit_of_an_old_file(),
+        };
+        let channels = self.architecture.channels;
+        let Some(StoredFit { height, width, centre_of, .. }) = stored else {
+            return Fit { shape: Shape { height: 0, width: 0, channels }, how: How::Resize };
+        };
+        let most = height.max(width);
         // what makes no sense is not believed
-        let resize = resize.filter(|side| (most..=4 * most).contains(side));
+        let resize = centre_of.filter(|side| (most..=most.saturating_mul(4)).contains(side));
         let how = resize.map_or(How::Resize, |resize| How::ResizeThenCentreCrop { resize });
-        Fit { shape, how }
+        Fit { shape: Shape { height, width, channels }, how }
     }
 
-    fn image(&self) -> Shape {
-        let channels = self.architecture.channels;
-        // As `Shape` writes itself, width first: 30×28 colour.
-        let text = self.metadata.get("image").map_or("", String::as_str);
-        let mut sizes = text.split(['×', ' ']).filter_map(|part| part.parse().ok());
-        match (sizes.next(), sizes.next()) {
-            (Some(width), Some(height)) => Shape { height, width, channels },
-            _ => Shape { height: 0, width: 0, channels },
-        }
+    /// Notes how images are brought to the network, for [`fit`](Self::fit).
+    pub fn set_fit(&mut self, fit: Fit) {
+        self.metadata.insert(FIT.to_owned(), StoredFit::of(fit).to_json());
+    }
+
+    /// Files older than [`FIT`] have a sentence for people: `30×28 colour, centre of 73`, and the
+    /// oldest of them the shape alone.
+    fn fit_of_an_old_file(&self) -> Option<StoredFit> {
+        let text = |key: &str| self.metadata.get(key).map_or("", String::as_str);
+        let mut sizes = text(OLD_SHAPE).split(['×', ' ']).filter_map(|part| part.parse().ok());
+        // width first
+        let (width, height) = (sizes.next()?, sizes.next()?);
+        let centre_of =
+            text(OLD_FIT).rsplit_once("centre of ").and_then(|(_, side)| side.parse().ok());
+        Some(StoredFit { version: StoredFit::VERSION, height, width, centre_of })
     }
 
     /// Reads a file of ours or of torchvision's. `outputs` and `embedding` follow from the shapes
@@ -183,6 +200,38 @@ impl Weights {
         let bytes = safetensors::serialize(views?, Some(metadata.into_iter().collect()))
             .map_err(|error| Error::malformed(path, error.to_string()))?;
         sorted(&bytes).ok_or_else(|| Error::malformed(path, "no header".to_owned()))
+    }
+}
+
+/// A [`Fit`] in a file's metadata. The channels are the architecture's.
+#[derive(Serialize, Deserialize)]
+struct StoredFit {
+    version: u32,
+    height: usize,
+    width: usize,
+    /// The shorter side before the centre is cut out; without it both sides are scaled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    centre_of: Option<usize>,
+}
+
+impl StoredFit {
+    const VERSION: u32 = 1;
+
+    fn of(Fit { shape: Shape { height, width, .. }, how }: Fit) -> Self {
+        let centre_of = match how {
+            How::ResizeThenCentreCrop { resize } => Some(resize),
+            How::Exact | How::Resize => None,
+        };
+        Self { version: Self::VERSION, height, width, centre_of }
+    }
+
+    fn to_json(&self) -> String {
+        serde_json::json!(self).to_string()
+    }
+
+    /// None for what is no such JSON, or of a later version: then nothing is known.
+    fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok().filter(|stored: &Self| stored.version == Self::VERSION)
     }
 }
 
@@ -370,7 +419,7 @@ mod tests {
         let normalisation = Normalisation { mean: vec![0.4, 0.5, 0.6], deviation: vec![0.2; 3] };
         let mut weights = Weights::random(Architecture::small(3, 8), normalisation, 7);
         let shape = Shape { height: 28, width: 30, channels: 3 };
-        weights.metadata.insert("image".to_owned(), shape.to_string());
+        weights.set_fit(Fit { shape, how: How::Resize });
         weights
     }
 
@@ -395,9 +444,45 @@ mod tests {
         assert_eq!(weights.fit().how, How::Resize);
         let shape = weights.fit().shape;
         for how in [How::Resize, How::ResizeThenCentreCrop { resize: 36 }] {
-            weights.metadata.insert("fit".to_owned(), Fit { shape, how }.to_string());
+            weights.set_fit(Fit { shape, how });
             assert_eq!(weights.fit(), Fit { shape, how });
         }
+        assert_eq!(weights.metadata[FIT], r#"{"centre_of":36,"height":28,"version":1,"width":30}"#);
+    }
+
+    #[test]
+    fn a_fit_that_makes_no_sense_is_not_believed() {
+        let mut weights = weights();
+        let shape = weights.fit().shape;
+        weights.set_fit(Fit { shape, how: How::ResizeThenCentreCrop { resize: 27 } });
+        assert_eq!(weights.fit(), Fit { shape, how: How::Resize });
+        for text in ["", "30×28 colour", r#"{"version":2,"height":28,"width":30}"#] {
+            weights.metadata.insert(FIT.to_owned(), text.to_owned());
+            assert_eq!(weights.fit().shape, Shape { height: 0, width: 0, channels: 3 }, "{text}");
+        }
+    }
+
+    #[test]
+    fn fits_of_old_files_are_sentences() {
+        let mut weights = weights();
+        weights.metadata.remove(FIT);
+        let unknown = Shape { height: 0, width: 0, channels: 3 };
+        assert_eq!(weights.fit(), Fit { shape: unknown, how: How::Resize });
+        let shape = Shape { height: 28, width: 30, channels: 3 };
+        weights.metadata.insert(OLD_SHAPE.to_owned(), shape.to_string());
+        assert_eq!(weights.fit(), Fit { shape, how: How::Resize });
+        let fit = Fit { shape, how: How::ResizeThenCentreCrop { resize: 36 } };
+        weights.metadata.insert(OLD_FIT.to_owned(), fit.to_string());
+        assert_eq!(weights.fit(), fit);
+    }
+
+    #[test]
+    fn the_network_of_this_repository_is_an_old_file() {
+        let path = "../../networks/resnet18-cifar100-base50.safetensors";
+        let weights = Weights::read(Path::new(path)).unwrap();
+        assert!(!weights.metadata.contains_key(FIT));
+        let shape = Shape { height: 32, width: 32, channels: 3 };
+        assert_eq!(weights.fit(), Fit { shape, how: How::Resize });
     }
 
     /// A file of weights whose header has been changed.

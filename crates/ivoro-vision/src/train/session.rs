@@ -189,13 +189,15 @@ impl<'a> Training<'a> {
             });
             metadata.insert("last_epoch".to_owned(), told.to_string());
         }
-        Ok(Weights {
+        let mut weights = Weights {
             architecture: self.plan.architecture.clone(),
             learned: learned.to_vec(),
             measured: measured.to_vec(),
             normalisation: self.checkpoint.normalisation.clone(),
             metadata,
-        })
+        };
+        weights.set_fit(self.plan.fit);
+        Ok(weights)
     }
 }
 

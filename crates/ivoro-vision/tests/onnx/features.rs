@@ -5,7 +5,7 @@ use ivoro_vision::dataset::Shape;
 use ivoro_vision::engine::onnx::{Layout, OnnxError, OnnxNetwork, OnnxOptions};
 use ivoro_vision::engine::{Backbone, Normalisation};
 
-use super::build::{field, file, model, node, single, small, value, weight};
+use super::fixtures::{field, file, model, node, single, small, value, weight};
 use super::{TINY, TINY_ONE, open, options, refusal};
 
 const SHAPE: Shape = Shape { height: 5, width: 7, channels: 3 };
@@ -33,7 +33,7 @@ fn assert_near(found: &Matrix, expected: &[f32]) {
 
 #[test]
 fn without_names_the_graphs_outputs_are_the_features() {
-    let mut network = open(TINY, &options(&[])).unwrap();
+    let network = open(TINY, &options(&[])).unwrap();
     assert_eq!(network.layers(), [("answer".to_owned(), 3)]);
     assert_eq!((network.shape(), network.runtime()), (Some(SHAPE), "rten"));
     let features = network.features(&pixels(), SHAPE, &[0]).unwrap();
@@ -42,7 +42,7 @@ fn without_names_the_graphs_outputs_are_the_features() {
 
 #[test]
 fn inner_values_are_features_in_the_order_of_their_names() {
-    let mut network = open(TINY, &options(&["flat", "active", "answer"])).unwrap();
+    let network = open(TINY, &options(&["flat", "active", "answer"])).unwrap();
     let sizes: Vec<usize> = network.layers().iter().map(|layer| layer.1).collect();
     assert_eq!(sizes, [4, 4, 3]);
     let features = network.features(&pixels(), SHAPE, &[2, 1, 0]).unwrap();
@@ -70,7 +70,7 @@ fn a_fixed_batch_is_filled_up() {
     let network = single("Flatten", &[2, 1, 1, 2]);
     let normalisation = Some(Normalisation { mean: vec![0.0], deviation: vec![1.0] });
     let settings = OnnxOptions { normalisation, scale: 255.0, ..options(&[]) };
-    let mut network = open(&network, &settings).unwrap();
+    let network = open(&network, &settings).unwrap();
     let shape = Shape { height: 1, width: 2, channels: 1 };
     let features = network.features(&[1, 2, 3, 4, 5, 6], shape, &[0]).unwrap();
     assert_eq!((features[0].rows(), features[0].cols()), (3, 2));
@@ -86,7 +86,7 @@ fn no_image_gives_no_row() {
 #[test]
 fn channels_are_found_at_the_end() {
     let network = single("Relu", &[0, 2, 5, 3]);
-    let mut network = open(&network, &options(&[])).unwrap();
+    let network = open(&network, &options(&[])).unwrap();
     let shape = Shape { height: 2, width: 5, channels: 3 };
     assert_eq!(network.shape(), Some(shape));
     let pixels: Vec<u8> = (0..10).flat_map(|_| [255, 0, 153]).collect();
@@ -141,7 +141,7 @@ fn addition(place: &[u8]) -> Vec<u8> {
 #[test]
 fn a_weight_listed_as_input_need_not_be_given() {
     let network = addition(&field(9, &2.0f32.to_le_bytes()));
-    let mut network = open(&network, &options(&[])).unwrap();
+    let network = open(&network, &options(&[])).unwrap();
     let shape = network.shape().unwrap();
     let features = network.features(&[255, 0, 153, 255, 0, 153], shape, &[0]).unwrap();
     assert_near(&features[0], &[5.0, 0.0, 2.0]);
@@ -158,7 +158,7 @@ fn weights_may_lie_in_a_file_beside_the_network() {
     std::fs::write(folder.path().join("net.data"), [7, 7, 7, 7, 0, 0, 0, 0x40]).unwrap();
     std::fs::write(folder.path().join("net.onnx"), addition(&place)).unwrap();
     let path = folder.path().join("net.onnx");
-    let mut network = OnnxNetwork::open(&path, &options(&[])).unwrap();
+    let network = OnnxNetwork::open(&path, &options(&[])).unwrap();
     let shape = network.shape().unwrap();
     let features = network.features(&[255, 0, 153, 255, 0, 153], shape, &[0]).unwrap();
     assert_near(&features[0], &[5.0, 0.0, 2.0]);
@@ -180,7 +180,7 @@ fn both_runtimes_give_the_same_features() {
 
     let outputs = ["flat", "active", "answer"];
     let settings = OnnxOptions { runtime: Runtime::OnnxRuntime, ..options(&outputs) };
-    let mut network = match open(TINY, &settings) {
+    let network = match open(TINY, &settings) {
         // Without the library there is nothing to compare; the error says how to get it.
         Err(Error::Onnx(error @ OnnxError::Library { .. })) => {
             assert!(error.to_string().contains("hint: `pip install onnxruntime`"), "{error}");

@@ -5,7 +5,7 @@ use ivoro_vision::dataset::Shape;
 use ivoro_vision::engine::Backbone;
 use ivoro_vision::engine::onnx::{OnnxError, OnnxOptions, Runtime};
 
-use super::build::{field, file, model, node, single, small, value, weight};
+use super::fixtures::{field, file, model, node, single, small, value, weight};
 use super::{TINY, open, options, refusal};
 
 #[test]
@@ -18,7 +18,7 @@ fn every_truncation_is_refused() {
 
 #[test]
 fn a_changed_bit_gives_a_network_or_an_error() {
-    for runtime in [Runtime::Rten, Runtime::Own] {
+    for runtime in [Runtime::Rten, Runtime::Builtin] {
         let settings = OnnxOptions { runtime, ..options(&["active"]) };
         let mut loaded = 0;
         for at in 0..TINY.len() {
@@ -170,7 +170,7 @@ fn a_normalisation_that_divides_by_zero_is_refused() {
 
 #[test]
 fn images_and_layers_that_do_not_fit_are_refused() {
-    let mut network = open(TINY, &options(&[])).unwrap();
+    let network = open(TINY, &options(&[])).unwrap();
     let shape = network.shape().unwrap();
     let turned = Shape { height: 7, width: 5, channels: 3 };
     assert!(network.features(&[0; 105], turned, &[0]).is_err());

@@ -1,9 +1,9 @@
 //! Networks in ONNX files: features, settings, and files that are not what they say.
 
-mod build;
+mod builtin;
 mod features;
+mod fixtures;
 mod hostile;
-mod own;
 
 use std::path::Path;
 

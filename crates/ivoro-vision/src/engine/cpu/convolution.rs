@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::product::{Store, multiply, multiply_transposed, with_scratch};
-use super::window::Window;
+use super::conv_geometry::ConvGeometry;
+use super::gemm::{Store, multiply, multiply_transposed, with_scratch};
 use super::{ROWS, winograd};
 
 /// Memory for kernels, kept between calls.
@@ -29,22 +29,22 @@ const PARTS: usize = 32;
 
 /// Convolves one tile: the output pixels from `start` on that `out` has rows for.
 fn tile(
-    window: &Window,
+    geometry: &ConvGeometry,
     images: &[f32],
     kernel: &[f32],
     start: usize,
     out: &mut [f32],
     store: Store,
 ) {
-    let at_once = window.taps_at_once();
-    let tap_len = window.inputs * window.outputs;
-    let rows = out.len() / window.outputs;
-    with_scratch(rows * at_once * window.inputs, |scratch| {
+    let at_once = geometry.taps_at_once();
+    let tap_len = geometry.inputs * geometry.outputs;
+    let rows = out.len() / geometry.outputs;
+    with_scratch(rows * at_once * geometry.inputs, |scratch| {
         let mut store = store;
-        for taps in chunks(window.taps(), at_once) {
-            let columns = taps.len() * window.inputs;
+        for taps in chunks(geometry.taps(), at_once) {
+            let columns = taps.len() * geometry.inputs;
             let gathered = &mut scratch[..rows * columns];
-            window.gather(images, start, &taps, gathered);
+            geometry.gather(images, start, &taps, gathered);
             let part = &kernel[taps.start * tap_len..taps.end * tap_len];
             multiply(out, store, gathered, part, columns);
             store = Store::Add;
@@ -57,9 +57,9 @@ fn chunks(total: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// A kernel as [`convolve_here`] needs it.
-pub(super) fn prepare(window: &Window, kernel: &[f32]) -> Vec<f32> {
+pub(super) fn prepare(geometry: &ConvGeometry, kernel: &[f32]) -> Vec<f32> {
     let mut prepared = Vec::new();
-    if winograd::fits(window) {
+    if winograd::fits(geometry) {
         winograd::spread_kernel(kernel, &mut prepared);
     } else {
         prepared.extend_from_slice(kernel);
@@ -70,42 +70,42 @@ pub(super) fn prepare(window: &Window, kernel: &[f32]) -> Vec<f32> {
 /// Convolves images with a prepared kernel on this thread, part by part; `finish` sees each part
 /// while it is in the cache.
 pub(super) fn convolve_here(
-    window: &Window,
+    geometry: &ConvGeometry,
     images: &[f32],
     kernel: &[f32],
     out: &mut [f32],
     store: Store,
     finish: impl Fn(&mut [f32]),
 ) {
-    if winograd::fits(window) {
-        winograd::convolve_here(window, images, kernel, out, store, finish);
+    if winograd::fits(geometry) {
+        winograd::convolve_here(geometry, images, kernel, out, store, finish);
         return;
     }
-    for (index, part) in out.chunks_mut(ROWS * window.outputs).enumerate() {
-        tile(window, images, kernel, index * ROWS, part, store);
+    for (index, part) in out.chunks_mut(ROWS * geometry.outputs).enumerate() {
+        tile(geometry, images, kernel, index * ROWS, part, store);
         finish(part);
     }
 }
 
 /// The same on all threads, with the same numbers.
 pub(super) fn convolve_shared(
-    window: &Window,
+    geometry: &ConvGeometry,
     images: &[f32],
     kernel: &[f32],
     out: &mut [f32],
     store: Store,
     finish: impl Fn(&mut [f32]) + Sync,
 ) {
-    if winograd::fits(window) {
-        winograd::convolve_shared(window, images, kernel, out, store, finish);
+    if winograd::fits(geometry) {
+        winograd::convolve_shared(geometry, images, kernel, out, store, finish);
     } else {
-        tiles(window, images, kernel, out, store, finish);
+        tiles(geometry, images, kernel, out, store, finish);
     }
 }
 
 /// Convolves images on all threads; returns what `finish` said of each part.
 pub(super) fn convolve<T: Send>(
-    window: &Window,
+    geometry: &ConvGeometry,
     images: &[f32],
     kernel: &[f32],
     prepared: &mut Vec<f32>,
@@ -113,24 +113,24 @@ pub(super) fn convolve<T: Send>(
     store: Store,
     finish: impl Fn(&mut [f32]) -> T + Sync,
 ) -> Vec<T> {
-    if winograd::fits(window) {
+    if winograd::fits(geometry) {
         winograd::spread_kernel(kernel, prepared);
-        return winograd::convolve(window, images, prepared, out, store, finish);
+        return winograd::convolve(geometry, images, prepared, out, store, finish);
     }
-    tiles(window, images, kernel, out, store, finish)
+    tiles(geometry, images, kernel, out, store, finish)
 }
 
 fn tiles<T: Send>(
-    window: &Window,
+    geometry: &ConvGeometry,
     images: &[f32],
     kernel: &[f32],
     out: &mut [f32],
     store: Store,
     finish: impl Fn(&mut [f32]) -> T + Sync,
 ) -> Vec<T> {
-    let tiles = out.par_chunks_mut(ROWS * window.outputs).enumerate();
+    let tiles = out.par_chunks_mut(ROWS * geometry.outputs).enumerate();
     let one = |(index, part): (usize, &mut [f32])| {
-        tile(window, images, kernel, index * ROWS, part, store);
+        tile(geometry, images, kernel, index * ROWS, part, store);
         finish(part)
     };
     tiles.map(one).collect()
@@ -138,7 +138,7 @@ fn tiles<T: Send>(
 
 /// The gradient of the inputs from that of the outputs.
 pub(super) fn backward_inputs(
-    window: &Window,
+    geometry: &ConvGeometry,
     kernel: &[f32],
     outputs: &[f32],
     memory: &mut Memory,
@@ -147,18 +147,18 @@ pub(super) fn backward_inputs(
 ) {
     let Memory { turned, prepared, .. } = memory;
     turned.resize(kernel.len(), 0.0);
-    let tap_len = window.inputs * window.outputs;
-    let last = window.taps() - 1;
+    let tap_len = geometry.inputs * geometry.outputs;
+    let last = geometry.taps() - 1;
     turned.par_chunks_mut(tap_len).enumerate().for_each(|(tap, out)| {
         // At stride 1 the gradient is itself a convolution, with the kernel turned around.
-        let from = if window.stride == 1 { last - tap } else { tap };
+        let from = if geometry.stride == 1 { last - tap } else { tap };
         let tap = &kernel[from * tap_len..(from + 1) * tap_len];
-        transpose(tap, window.outputs, out);
+        transpose(tap, geometry.outputs, out);
     });
-    if window.stride == 1 {
-        convolve(&window.backward(), outputs, turned, prepared, inputs, store, |_| ());
+    if geometry.stride == 1 {
+        convolve(&geometry.backward(), outputs, turned, prepared, inputs, store, |_| ());
     } else {
-        spread(window, turned, outputs, inputs, store);
+        spread(geometry, turned, outputs, inputs, store);
     }
 }
 
@@ -178,20 +178,26 @@ pub(super) fn transpose(matrix: &[f32], columns: usize, out: &mut [f32]) {
 }
 
 /// The gradient of the inputs at any stride: each output pixel adds to the places it saw.
-fn spread(window: &Window, turned: &[f32], outputs: &[f32], inputs: &mut [f32], store: Store) {
-    let images = (ROWS / window.out_pixels()).max(1);
-    let tap_len = window.inputs * window.outputs;
-    let parts = inputs.par_chunks_mut(images * window.in_len());
-    parts.zip(outputs.par_chunks(images * window.out_len())).for_each(|(inputs, outputs)| {
+fn spread(
+    geometry: &ConvGeometry,
+    turned: &[f32],
+    outputs: &[f32],
+    inputs: &mut [f32],
+    store: Store,
+) {
+    let images = (ROWS / geometry.out_pixels()).max(1);
+    let tap_len = geometry.inputs * geometry.outputs;
+    let parts = inputs.par_chunks_mut(images * geometry.in_len());
+    parts.zip(outputs.par_chunks(images * geometry.out_len())).for_each(|(inputs, outputs)| {
         if store == Store::Replace {
             inputs.fill(0.0);
         }
-        for (index, rows) in outputs.chunks(ROWS * window.outputs).enumerate() {
-            let count = rows.len() / window.outputs;
-            with_scratch(count * window.inputs, |seen| {
+        for (index, rows) in outputs.chunks(ROWS * geometry.outputs).enumerate() {
+            let count = rows.len() / geometry.outputs;
+            with_scratch(count * geometry.inputs, |seen| {
                 for (tap, kernel) in turned.chunks_exact(tap_len).enumerate() {
-                    multiply(seen, Store::Replace, rows, kernel, window.outputs);
-                    window.scatter(seen, index * ROWS, &(tap..tap + 1), inputs);
+                    multiply(seen, Store::Replace, rows, kernel, geometry.outputs);
+                    geometry.scatter(seen, index * ROWS, &(tap..tap + 1), inputs);
                 }
             });
         }
@@ -200,29 +206,29 @@ fn spread(window: &Window, turned: &[f32], outputs: &[f32], inputs: &mut [f32], 
 
 /// The gradient of the kernel from that of the outputs.
 pub(super) fn backward_kernel(
-    window: &Window,
+    geometry: &ConvGeometry,
     images: &[f32],
     outputs: &[f32],
     memory: &mut Memory,
     kernel: &mut [f32],
 ) {
     let partial = &mut memory.partial;
-    if winograd::fits(window) {
-        return winograd::backward_kernel(window, images, outputs, partial, kernel);
+    if winograd::fits(geometry) {
+        return winograd::backward_kernel(geometry, images, outputs, partial, kernel);
     }
-    let at_once = window.taps_at_once();
-    let pixels = outputs.len() / window.outputs;
+    let at_once = geometry.taps_at_once();
+    let pixels = outputs.len() / geometry.outputs;
     let tiles = pixels.div_ceil(ROWS);
-    let chunk_len = at_once * window.inputs * window.outputs;
-    let groups = (PARTS / window.taps().div_ceil(at_once)).clamp(1, tiles.max(1));
+    let chunk_len = at_once * geometry.inputs * geometry.outputs;
+    let groups = (PARTS / geometry.taps().div_ceil(at_once)).clamp(1, tiles.max(1));
     let rows = tiles.div_ceil(groups) * ROWS;
-    partial.resize(groups * window.kernel_len(), 0.0);
-    partial.par_chunks_mut(window.kernel_len()).enumerate().for_each(|(group, sums)| {
+    partial.resize(groups * geometry.kernel_len(), 0.0);
+    partial.par_chunks_mut(geometry.kernel_len()).enumerate().for_each(|(group, sums)| {
         let pixels = (group * rows).min(pixels)..((group + 1) * rows).min(pixels);
         sums.par_chunks_mut(chunk_len).enumerate().for_each(|(chunk, sums)| {
             let first = chunk * at_once;
-            let taps = first..(first + at_once).min(window.taps());
-            sum_taps(window, images, outputs, &taps, &pixels, sums);
+            let taps = first..(first + at_once).min(geometry.taps());
+            sum_taps(geometry, images, outputs, &taps, &pixels, sums);
         });
     });
     let length = kernel.len();
@@ -238,14 +244,14 @@ pub(super) fn backward_kernel(
 
 /// The gradient of some taps of the kernel, summed over a range of output pixels.
 fn sum_taps(
-    window: &Window,
+    geometry: &ConvGeometry,
     images: &[f32],
     outputs: &[f32],
     taps: &Range<usize>,
     pixels: &Range<usize>,
     sums: &mut [f32],
 ) {
-    let columns = taps.len() * window.inputs;
+    let columns = taps.len() * geometry.inputs;
     if pixels.is_empty() {
         sums.fill(0.0);
     }
@@ -253,8 +259,8 @@ fn sum_taps(
     for start in pixels.clone().step_by(ROWS) {
         let rows = ROWS.min(pixels.end - start);
         with_scratch(rows * columns, |gathered| {
-            window.gather(images, start, taps, gathered);
-            let outputs = &outputs[start * window.outputs..][..rows * window.outputs];
+            geometry.gather(images, start, taps, gathered);
+            let outputs = &outputs[start * geometry.outputs..][..rows * geometry.outputs];
             multiply_transposed(sums, store, gathered, outputs, rows);
         });
         store = Store::Add;

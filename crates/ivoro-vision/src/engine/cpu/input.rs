@@ -1,10 +1,12 @@
 //! From bytes to the network's input: normalised and, in training, rotated.
 
+use ivoro::View;
 use rayon::prelude::*;
 
 use crate::engine::Normalisation;
 use crate::error::Result;
 use crate::shape::Shape;
+use crate::view::turn;
 
 use super::check_size;
 
@@ -38,26 +40,13 @@ impl Lookup {
     pub(super) fn views(&self, pixels: &[u8], shape: Shape, out: &mut [f32]) {
         let images = pixels.len() / shape.len();
         out.par_chunks_exact_mut(shape.len()).enumerate().for_each(|(view, out)| {
-            let (rotation, image) = (view / images, view % images);
+            let (rotation, image) = (View::ROTATIONS[view / images], view % images);
             let image = &pixels[image * shape.len()..(image + 1) * shape.len()];
-            if rotation == 0 {
+            if rotation == View::UPRIGHT {
                 self.apply(image, out);
             } else {
-                self.rotate(image, shape, rotation, out);
+                turn(image, shape, rotation, out, |pixel, out| self.apply(pixel, out));
             }
         });
-    }
-
-    fn rotate(&self, image: &[u8], shape: Shape, rotation: usize, out: &mut [f32]) {
-        let last = shape.height - 1;
-        for (at, out) in out.chunks_exact_mut(shape.channels).enumerate() {
-            let (y, x) = (at / shape.width, at % shape.width);
-            let (y, x) = match rotation {
-                1 => (x, last - y),
-                2 => (last - y, last - x),
-                _ => (last - x, y),
-            };
-            self.apply(&image[(y * shape.width + x) * shape.channels..][..shape.channels], out);
-        }
     }
 }

@@ -1,23 +1,23 @@
-//! The engine that needs nothing but a processor: residual networks in `f32`, on all cores.
+//! The engine that needs nothing but a CPU: residual networks in `f32`, on all cores.
 //!
 //! Images lie in NHWC order; convolutions are products of matrices, computed by faer. Results do
 //! not depend on how many threads there are.
 
+mod batch_norm;
+mod conv_geometry;
 mod convolution;
+mod gemm;
 pub(crate) mod graph;
 mod input;
 mod loss;
 mod network;
-mod normalise;
 mod optimiser;
 mod plan;
 mod pool;
-mod product;
-mod squares;
 mod tape;
 mod trainer;
-mod window;
 mod winograd;
+mod winograd_tiles;
 
 #[cfg(test)]
 mod tests;

@@ -1,231 +1,156 @@
-//! A frozen network: normalisations are part of the kernels.
-
-use std::ops::Range;
+//! A frozen network: an architecture with its weights as a graph, and what pixels become in it.
 
 use ivoro::Matrix;
 use rayon::prelude::*;
 
-use super::convolution::{convolve_here, prepare};
+use super::graph::{Builder, Graph, Memory, Stride};
 use super::input::Lookup;
-use super::plan::{Layer, Plan};
-use super::product::Store;
-use super::{check_size, count_images, pool};
+use super::plan::{check_architecture, check_images};
+use super::{check_size, count_images};
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
-use crate::network::{Architecture, EPSILON, Weights, affine};
+use crate::network::{Architecture, Block, Convolution, Folded, Stem, Weights, fold};
 use crate::shape::Shape;
 
 /// Pixels of the images that go through the network together: enough for products of a good size
 /// in the last stage, few enough for the caches.
 const PIXELS: usize = 1 << 14;
-/// The images that go together at least and at most, if there are as many.
+/// The images that go together at least and at most, if there are as many: with fewer, the kernels
+/// of the last stage are read too often for what is computed with them.
 const TOGETHER: (usize, usize) = (4, 16);
 /// Groups that the images are divided into if they are few, so that all threads have work.
 const GROUPS: usize = 8;
 
-/// A convolution with its normalisation in it.
-#[derive(Clone, Debug)]
-struct Folded {
-    kernel: Vec<f32>,
-    bias: Vec<f32>,
-}
-
-/// A frozen residual network on the processor's cores.
+/// A frozen residual network on the CPU's cores.
 #[derive(Clone, Debug)]
 pub struct Network {
-    architecture: Architecture,
     layers: Vec<(String, usize)>,
+    channels: usize,
+    /// Outputs of the classifier; 0 where there is none.
+    outputs: usize,
     lookup: Lookup,
-    /// Learned weights as the engine has them, for the linear layers.
-    learned: Vec<f32>,
-    /// In the order of [`Plan::layers`].
-    folded: Vec<Folded>,
-}
-
-/// Memory that a group of images passes through.
-#[derive(Default)]
-struct Memory {
-    current: Vec<f32>,
-    inner: Vec<f32>,
-    outer: Vec<f32>,
-    found: Vec<u8>,
-}
-
-/// What is wanted of the network.
-#[derive(Clone, Copy)]
-enum Wanted<'a> {
-    Layers(&'a [usize]),
-    Outputs,
+    /// Its outputs are the layers, and then the classifier's if there is one.
+    graph: Graph,
 }
 
 impl Network {
     /// The network that `weights` make.
     pub fn new(weights: &Weights) -> Result<Self> {
-        let architecture = weights.architecture.clone();
-        // Neither the places of the weights nor their number depend on the size of the images.
-        let shape = Shape { height: 1, width: 1, channels: architecture.channels };
-        let plan = Plan::new(&architecture, shape)?;
-        check_size("learned weights", plan.learned, weights.learned.len())?;
-        check_size("measured weights", plan.measured, weights.measured.len())?;
+        let architecture = &weights.architecture;
+        check_architecture(architecture)?;
+        let (learned, measured) = architecture.counts();
+        check_size("learned weights", learned, weights.learned.len())?;
+        check_size("measured weights", measured, weights.measured.len())?;
         let lookup = Lookup::new(&weights.normalisation, architecture.channels)?;
-        let learned = plan.to_engine(&weights.learned);
-        let fold = |layer| Folded::new(layer, &learned, &weights.measured);
-        let mut folded: Vec<Folded> = plan.layers().map(fold).collect();
-        let mut at = 1;
-        for block in &plan.blocks {
-            if block.around.is_some() {
-                // What both ways add is added once.
-                let around = folded[at + 2].bias.clone();
-                folded[at + 1].bias.iter_mut().zip(around).for_each(|(sum, more)| *sum += more);
-            }
-            at += 2 + usize::from(block.around.is_some());
-        }
-        let layers = architecture.layers();
-        Ok(Self { architecture, layers, lookup, learned, folded })
+        let graph = lower(weights).ok_or_else(|| Error::Setting {
+            name: "architecture",
+            value: format!("{architecture:?}"),
+            reason: "its sizes are beyond all measure",
+        })?;
+        let Architecture { channels, outputs, .. } = *architecture;
+        Ok(Self { layers: architecture.layers(), channels, outputs, lookup, graph })
     }
 
     /// What the classifier says of images (`pixels` in NHWC order, each of `shape`).
-    pub fn outputs(&mut self, pixels: &[u8], shape: Shape) -> Result<Matrix> {
-        let mut matrices = self.compute(pixels, shape, Wanted::Outputs)?;
-        Ok(matrices.swap_remove(0))
+    pub fn outputs(&self, pixels: &[u8], shape: Shape) -> Result<Matrix> {
+        let wanted: &[usize] = if self.outputs == 0 { &[] } else { &[self.layers.len()] };
+        match self.compute(pixels, shape, wanted)?.pop() {
+            Some(outputs) => Ok(outputs),
+            None => Ok(Matrix::new(count_images(pixels, shape)?, 0, Vec::new())?),
+        }
     }
 
-    fn compute(&self, pixels: &[u8], shape: Shape, wanted: Wanted) -> Result<Vec<Matrix>> {
-        let plan = Plan::new(&self.architecture, shape)?;
+    /// The outputs of the graph that are wanted, a row for each image.
+    fn compute(&self, pixels: &[u8], shape: Shape, wanted: &[usize]) -> Result<Vec<Matrix>> {
+        check_images(self.channels, shape)?;
         let images = count_images(pixels, shape)?;
+        // Never by the number of threads: the last digits depend on what is computed together.
         let most = (PIXELS / (shape.height * shape.width)).clamp(TOGETHER.0, TOGETHER.1);
-        let together = images.div_ceil(GROUPS).clamp(1, most);
-        let groups = pixels.par_chunks(together * shape.len());
-        let groups: Vec<Vec<Vec<f32>>> = groups
-            .map_init(Memory::default, |memory, group| self.group(&plan, group, wanted, memory))
-            .collect();
-        let columns: Vec<usize> = match wanted {
-            Wanted::Layers(layers) => layers.iter().map(|&layer| self.layers[layer].1).collect(),
-            Wanted::Outputs => vec![self.architecture.outputs],
+        let together = images.div_ceil(GROUPS).clamp(TOGETHER.0, most);
+        let groups = pixels.chunks(together * shape.len());
+        // Far fewer groups than threads: all threads work on each.
+        let shared = 2 * groups.len() <= rayon::current_num_threads();
+        let one = |memory: &mut Memory, group: &[u8]| {
+            self.lookup.apply(group, memory.images(group.len()));
+            self.graph.run(memory, (group.len() / shape.len(), shape), wanted, shared)
         };
-        let join = |(index, columns): (usize, usize)| {
-            let parts = groups.iter().flat_map(|group| group[index].iter().copied());
+        let groups: Vec<Vec<(usize, Vec<f32>)>> = if shared {
+            let memory = &mut Memory::default();
+            groups.map(|group| one(memory, group)).collect()
+        } else {
+            let groups = pixels.par_chunks(together * shape.len());
+            groups.map_init(Memory::default, one).collect()
+        };
+        let join = |(index, &output): (usize, &usize)| {
+            let columns = self.layers.get(output).map_or(self.outputs, |(_, size)| *size);
+            let parts = groups.iter().flat_map(|group| group[index].1.iter().copied());
             Ok(Matrix::new(images, columns, parts.collect())?)
         };
-        columns.into_iter().enumerate().map(join).collect()
-    }
-
-    /// The stage after which the layer at `index` is taken; the last one for the embedding.
-    fn stage(&self, index: usize) -> usize {
-        let stages = self.architecture.widths.len();
-        if self.architecture.embedding.is_some() {
-            stages - index.saturating_sub(1)
-        } else {
-            stages - index
-        }
-    }
-
-    fn group(
-        &self,
-        plan: &Plan,
-        pixels: &[u8],
-        wanted: Wanted,
-        memory: &mut Memory,
-    ) -> Vec<Vec<f32>> {
-        let stages = self.architecture.widths.len();
-        let deepest = match wanted {
-            Wanted::Layers(layers) => layers.iter().map(|&layer| self.stage(layer)).max(),
-            Wanted::Outputs => Some(stages),
-        };
-        let mut means = Vec::with_capacity(stages);
-        self.stem(plan, pixels, memory);
-        let mut folded = self.folded[1..].iter();
-        let blocks = &plan.blocks[..deepest.unwrap_or(0) * plan.depth];
-        for (index, block) in blocks.iter().enumerate() {
-            let layers = [Some(&block.first), Some(&block.second), block.around.as_ref()];
-            let pairs = layers.map(|layer| layer.and_then(|layer| Some((layer, folded.next()?))));
-            memory.block(pairs);
-            if (index + 1).is_multiple_of(plan.depth) {
-                let window = block.second.window;
-                means.push(pool::mean(&memory.current, window.out_pixels(), window.outputs));
-            }
-        }
-        let last = |means: &[Vec<f32>]| {
-            let mean = means.last().cloned().unwrap_or_default();
-            let Some(embedding) = &plan.embedding else { return mean };
-            let mut embedded = Vec::new();
-            embedding.forward(&mean, &self.learned, &mut embedded);
-            embedded
-        };
-        match wanted {
-            Wanted::Outputs => {
-                let mut outputs = Vec::new();
-                plan.classifier.forward(&last(&means), &self.learned, &mut outputs);
-                vec![outputs]
-            }
-            Wanted::Layers(layers) => {
-                let take = |&layer: &usize| match layer {
-                    0 => last(&means),
-                    _ => means[self.stage(layer) - 1].clone(),
-                };
-                layers.iter().map(take).collect()
-            }
-        }
-    }
-
-    fn stem(&self, plan: &Plan, pixels: &[u8], memory: &mut Memory) {
-        let Memory { current, inner, found, .. } = memory;
-        inner.resize(pixels.len(), 0.0);
-        self.lookup.apply(pixels, inner);
-        self.folded[0].convolve(&plan.stem, inner, current, Store::Replace);
-        if let Some(pool) = &plan.pool {
-            let images = current.len() / pool.in_len();
-            inner.resize(images * pool.out_len(), 0.0);
-            found.resize(images * pool.out_len(), 0);
-            pool.forward(current, inner, found);
-            std::mem::swap(current, inner);
-        }
+        wanted.iter().enumerate().map(join).collect()
     }
 }
 
-impl Folded {
-    fn new(layer: &Layer, learned: &[f32], measured: &[f32]) -> Self {
-        let weights = |range: &Range<usize>| &learned[range.clone()];
-        let running = |range: &Range<usize>| &measured[range.clone()];
-        let (scale, shift) = (weights(&layer.scale), weights(&layer.shift));
-        let affine =
-            affine([scale, shift, running(&layer.mean), running(&layer.variance)], EPSILON);
-        let bias = affine.iter().map(|(_, shift)| *shift as f32).collect();
-        let kernel = weights(&layer.kernel).iter().zip(affine.iter().cycle());
-        let kernel: Vec<f32> =
-            kernel.map(|(value, (factor, _))| (f64::from(*value) * factor) as f32).collect();
-        Self { kernel: prepare(&layer.window, &kernel), bias }
+/// The graph of an architecture with its weights.
+fn lower(weights: &Weights) -> Option<Graph> {
+    let architecture = &weights.architecture;
+    let mut folded = fold(weights);
+    let mut take = |one: &Convolution| folded.remove(&one.kernel);
+    let channels = architecture.channels;
+    // Every layer fits images of one pixel, so that it fits all.
+    let mut builder = Builder::new(Shape { height: 1, width: 1, channels });
+    let stem = architecture.stem_convolution();
+    let mut current = convolve(&mut builder, 0, &stem, take(&stem)?)?;
+    current = builder.relu(current)?;
+    if architecture.stem == Stem::Large {
+        current = builder.maximum(current, Stride { size: 3, step: 2, padding: 1 })?;
     }
-
-    /// Convolves, adds the bias and turns negative values into 0.
-    fn convolve(&self, layer: &Layer, input: &[f32], out: &mut Vec<f32>, store: Store) {
-        let window = &layer.window;
-        out.resize(input.len() / window.in_len() * window.out_len(), 0.0);
-        convolve_here(window, input, &self.kernel, out, store, |tile| {
-            for row in tile.chunks_exact_mut(window.outputs) {
-                let values = row.iter_mut().zip(&self.bias);
-                values.for_each(|(value, bias)| *value = (*value + bias).max(0.0));
-            }
-        });
+    let mut layers = Vec::new();
+    for blocks in architecture.stages() {
+        for block in &blocks {
+            current = add_block(&mut builder, current, block, &mut take)?;
+        }
+        layers.push(builder.mean(current)?);
     }
+    let mut linear = |input: usize, layer: &str| {
+        let of = |kind: &str| weights.get(&format!("{layer}.{kind}")).map(<[f32]>::to_vec);
+        builder.linear(input, of("weight")?, of("bias")?)
+    };
+    if architecture.embedding.is_some() {
+        layers.push(linear(*layers.last()?, "embedding")?);
+    }
+    layers.reverse();
+    if architecture.outputs > 0 {
+        layers.push(linear(layers[0], "fc")?);
+    }
+    builder.finish(layers)
 }
 
-impl Memory {
-    /// Takes `current` through a block: first and second convolution and the one around them.
-    fn block(&mut self, layers: [Option<(&Layer, &Folded)>; 3]) {
-        let [Some((first, first_weights)), Some((second, second_weights)), around] = layers else {
-            return;
-        };
-        let Self { current, inner, outer, .. } = self;
-        first_weights.convolve(first, current, inner, Store::Replace);
-        if let Some((layer, weights)) = around {
-            let window = &layer.window;
-            outer.resize(current.len() / window.in_len() * window.out_len(), 0.0);
-            convolve_here(window, current, &weights.kernel, outer, Store::Replace, |_| ());
-            std::mem::swap(current, outer);
-        }
-        second_weights.convolve(second, inner, current, Store::Add);
-    }
+fn convolve(
+    builder: &mut Builder,
+    input: usize,
+    convolution: &Convolution,
+    Folded { kernel, bias }: Folded,
+) -> Option<usize> {
+    let Convolution { size, stride, .. } = *convolution;
+    builder.convolve(input, Stride { size, step: stride, padding: size / 2 }, &kernel, bias)
+}
+
+/// Two convolutions, the shortcut before the second one: that is then added to it.
+fn add_block(
+    builder: &mut Builder,
+    input: usize,
+    block: &Block,
+    take: &mut impl FnMut(&Convolution) -> Option<Folded>,
+) -> Option<usize> {
+    let first = convolve(builder, input, &block.first, take(&block.first)?)?;
+    let inner = builder.relu(first)?;
+    let shortcut = match &block.shortcut {
+        Some(convolution) => convolve(builder, input, convolution, take(convolution)?)?,
+        None => input,
+    };
+    let second = convolve(builder, inner, &block.second, take(&block.second)?)?;
+    let sum = builder.add(second, shortcut)?;
+    builder.relu(sum)
 }
 
 impl Backbone for Network {
@@ -237,7 +162,7 @@ impl Backbone for Network {
         None
     }
 
-    fn features(&mut self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
+    fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
         if let Some(layer) = layers.iter().find(|&&layer| layer >= self.layers.len()) {
             return Err(Error::Setting {
                 name: "layer",
@@ -245,6 +170,6 @@ impl Backbone for Network {
                 reason: "the network has fewer layers",
             });
         }
-        self.compute(pixels, shape, Wanted::Layers(layers))
+        self.compute(pixels, shape, layers)
     }
 }

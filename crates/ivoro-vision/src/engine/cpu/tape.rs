@@ -1,20 +1,20 @@
 //! A training step's way through the network and back.
 //!
-//! All that the way back needs is kept: what each convolution gave, before and after its
-//! normalisation. The memory is used again in the next step.
+//! All that the backward pass needs is kept: what each convolution gave, before and after its
+//! batch norm. The memory is used again in the next step.
 
+use super::batch_norm::{self, Moments, Shortcut, Statistics, Sums};
 use super::convolution::{self, backward_inputs, backward_kernel, convolve};
-use super::normalise::{self, Around, Moments, Statistics, Sums};
+use super::gemm::{Store, multiply, multiply_by_transposed, multiply_transposed};
 use super::plan::{BlockPlan, Layer, Linear, Plan};
 use super::pool;
-use super::product::{Store, multiply, multiply_by_transposed, multiply_transposed};
 
 /// What a convolution gave.
 #[derive(Debug, Default)]
 struct Trace {
     raw: Vec<f32>,
     statistics: Statistics,
-    /// After normalisation, with what goes around added, negative values as 0.
+    /// After batch norm, with the shortcut added, negative values as 0.
     out: Vec<f32>,
 }
 
@@ -22,13 +22,13 @@ struct Trace {
 struct BlockTrace {
     first: Trace,
     second: Trace,
-    around: Trace,
+    shortcut: Trace,
 }
 
 /// Memory that gradients pass through.
 #[derive(Debug, Default)]
 struct Memory {
-    /// Gradient of what was last gone back through.
+    /// Gradient of what the backward pass last reached.
     current: Vec<f32>,
     outer: Vec<f32>,
     inner: Vec<f32>,
@@ -48,7 +48,7 @@ struct Forward<'a> {
 pub(super) struct Tape {
     /// The views, normalised.
     pub(super) input: Vec<f32>,
-    /// What the classifier gave; for the way back, the loss's gradient of it.
+    /// What the classifier gave; for the backward pass, the loss's gradient of it.
     pub(super) outputs: Vec<f32>,
     stem: Trace,
     pooled: Vec<f32>,
@@ -63,11 +63,11 @@ impl Tape {
     /// From `input` to `outputs`, with the batch's own statistics; the running ones in `measured`
     /// follow them.
     pub(super) fn forward(&mut self, plan: &Plan, learned: &[f32], measured: &mut [f32]) {
-        let views = self.input.len() / plan.stem.window.in_len();
+        let views = self.input.len() / plan.stem.geometry.in_len();
         let prepared = &mut self.memory.kernels.prepared;
         let mut forward = Forward { learned, measured, prepared };
         self.stem.convolve(&plan.stem, &self.input, &mut forward);
-        self.stem.finish(Around::None);
+        self.stem.finish(Shortcut::None);
         if let Some(pool) = &plan.pool {
             self.pooled.resize(views * pool.out_len(), 0.0);
             self.found.resize(views * pool.out_len(), 0);
@@ -80,7 +80,7 @@ impl Tape {
             let input = before.last().map_or(first, |block| &block.second.out);
             rest[0].forward(block, input, &mut forward);
         }
-        let last = plan.last_window();
+        let last = plan.last_geometry();
         let out = self.blocks.last().map_or(&self.stem.out, |block| &block.second.out);
         self.features = pool::mean(out, last.out_pixels(), last.outputs);
         let features = match &plan.embedding {
@@ -119,7 +119,7 @@ impl Tape {
             let outputs = std::mem::take(&mut features);
             embedding.backward(&self.features, &outputs, learned, gradient, &mut features);
         }
-        let last = plan.last_window();
+        let last = plan.last_geometry();
         let memory = &mut self.memory;
         memory.current.resize(features.len() * last.out_pixels(), 0.0);
         pool::mean_backward(&features, last.out_pixels(), last.outputs, &mut memory.current);
@@ -137,7 +137,7 @@ impl Tape {
         self.stem.backward(&plan.stem, gradient, &mut memory.current);
         let kernel = &mut gradient[plan.stem.kernel.clone()];
         let Memory { current, kernels, .. } = memory;
-        backward_kernel(&plan.stem.window, &self.input, current, kernels, kernel);
+        backward_kernel(&plan.stem.geometry, &self.input, current, kernels, kernel);
     }
 }
 
@@ -145,36 +145,36 @@ impl Trace {
     /// Convolves and measures what comes out.
     fn convolve(&mut self, layer: &Layer, input: &[f32], forward: &mut Forward) {
         let Forward { learned, measured, prepared } = forward;
-        let window = &layer.window;
-        let images = input.len() / window.in_len();
-        self.raw.resize(images * window.out_len(), 0.0);
+        let geometry = &layer.geometry;
+        let images = input.len() / geometry.in_len();
+        self.raw.resize(images * geometry.out_len(), 0.0);
         let kernel = &learned[layer.kernel.clone()];
-        let measure = |tile: &mut [f32]| Moments::of(tile, window.outputs);
+        let measure = |tile: &mut [f32]| Moments::of(tile, geometry.outputs);
         let raw = &mut self.raw;
-        let moments = convolve(window, input, kernel, prepared, raw, Store::Replace, measure);
+        let moments = convolve(geometry, input, kernel, prepared, raw, Store::Replace, measure);
         let running = &mut measured[layer.mean.start..layer.variance.end];
-        let running = running.split_at_mut(window.outputs);
+        let running = running.split_at_mut(geometry.outputs);
         let learned = (&learned[layer.scale.clone()], &learned[layer.shift.clone()]);
         self.statistics = Statistics::new(&moments, learned, running);
     }
 
-    fn finish(&mut self, around: Around) {
+    fn finish(&mut self, shortcut: Shortcut) {
         self.out.resize(self.raw.len(), 0.0);
-        normalise::forward(&self.raw, &self.statistics, around, &mut self.out);
+        batch_norm::forward(&self.raw, &self.statistics, shortcut, &mut self.out);
     }
 
-    /// Gradient of the raw values, in place of that of the outputs, and of the normalisation.
+    /// Gradient of the raw values, in place of that of the outputs, and of the batch norm.
     fn backward(&self, layer: &Layer, gradient: &mut [f32], current: &mut [f32]) {
         let layers = [(&self.raw[..], &self.statistics)];
-        let sums = normalise::mask_and_sum(current, &self.out, &layers);
+        let sums = batch_norm::mask_and_sum(current, &self.out, &layers);
         self.learned(layer, &sums[0], gradient);
-        normalise::backward_here(current, &self.raw, &self.statistics, &sums[0]);
+        batch_norm::backward_here(current, &self.raw, &self.statistics, &sums[0]);
     }
 
-    /// Gradient of the normalisation's learned weights.
+    /// Gradient of the batch norm's learned weights.
     fn learned(&self, layer: &Layer, sums: &Sums, gradient: &mut [f32]) {
         let both = &mut gradient[layer.scale.start..layer.shift.end];
-        let (scale, shift) = both.split_at_mut(layer.window.outputs);
+        let (scale, shift) = both.split_at_mut(layer.geometry.outputs);
         sums.learned(&self.statistics, scale, shift);
     }
 }
@@ -182,16 +182,16 @@ impl Trace {
 impl BlockTrace {
     fn forward(&mut self, plan: &BlockPlan, input: &[f32], forward: &mut Forward) {
         self.first.convolve(&plan.first, input, forward);
-        self.first.finish(Around::None);
+        self.first.finish(Shortcut::None);
         self.second.convolve(&plan.second, &self.first.out, forward);
-        let around = match &plan.around {
+        let shortcut = match &plan.shortcut {
             Some(layer) => {
-                self.around.convolve(layer, input, forward);
-                Around::Convolved(&self.around.raw, &self.around.statistics)
+                self.shortcut.convolve(layer, input, forward);
+                Shortcut::Convolved(&self.shortcut.raw, &self.shortcut.statistics)
             }
-            None => Around::Same(input),
+            None => Shortcut::Same(input),
         };
-        self.second.finish(around);
+        self.second.finish(shortcut);
     }
 
     /// `memory.current` holds the gradient of the block's output, and then that of its input.
@@ -205,40 +205,46 @@ impl BlockTrace {
     ) {
         let Memory { current, outer, inner, kernels } = memory;
         let mut layers = vec![(&self.second.raw[..], &self.second.statistics)];
-        if plan.around.is_some() {
-            layers.push((&self.around.raw, &self.around.statistics));
+        if plan.shortcut.is_some() {
+            layers.push((&self.shortcut.raw, &self.shortcut.statistics));
         }
-        let sums = normalise::mask_and_sum(current, &self.second.out, &layers);
+        let sums = batch_norm::mask_and_sum(current, &self.second.out, &layers);
         let second = &plan.second;
         self.second.learned(second, &sums[0], gradient);
         let Trace { raw, statistics, .. } = &self.second;
         outer.resize(raw.len(), 0.0);
-        normalise::backward(current, raw, statistics, &sums[0], outer);
-        let window = &second.window;
+        batch_norm::backward(current, raw, statistics, &sums[0], outer);
+        let geometry = &second.geometry;
         let kernel = &mut gradient[second.kernel.clone()];
-        backward_kernel(window, &self.first.out, outer, kernels, kernel);
+        backward_kernel(geometry, &self.first.out, outer, kernels, kernel);
         inner.resize(self.first.out.len(), 0.0);
         let kernel = &learned[second.kernel.clone()];
-        backward_inputs(window, kernel, outer, kernels, inner, Store::Replace);
+        backward_inputs(geometry, kernel, outer, kernels, inner, Store::Replace);
 
         let first = &plan.first;
         self.first.backward(first, gradient, inner);
-        backward_kernel(&first.window, input, inner, kernels, &mut gradient[first.kernel.clone()]);
-        if let Some(layer) = &plan.around {
-            self.around.learned(layer, &sums[1], gradient);
-            let Trace { raw, statistics, .. } = &self.around;
-            normalise::backward_here(current, raw, statistics, &sums[1]);
+        backward_kernel(
+            &first.geometry,
+            input,
+            inner,
+            kernels,
+            &mut gradient[first.kernel.clone()],
+        );
+        if let Some(layer) = &plan.shortcut {
+            self.shortcut.learned(layer, &sums[1], gradient);
+            let Trace { raw, statistics, .. } = &self.shortcut;
+            batch_norm::backward_here(current, raw, statistics, &sums[1]);
             let kernel = &mut gradient[layer.kernel.clone()];
-            backward_kernel(&layer.window, input, current, kernels, kernel);
+            backward_kernel(&layer.geometry, input, current, kernels, kernel);
             outer.resize(input.len(), 0.0);
             let kernel = &learned[layer.kernel.clone()];
-            backward_inputs(&layer.window, kernel, current, kernels, outer, Store::Replace);
+            backward_inputs(&layer.geometry, kernel, current, kernels, outer, Store::Replace);
             std::mem::swap(current, outer);
         }
-        // What went around is in `current` already: the gradient of the input without a
+        // What came by the shortcut is in `current` already: the gradient of the input without a
         // convolution is that of the output.
         let kernel = &learned[first.kernel.clone()];
-        backward_inputs(&first.window, kernel, inner, kernels, current, Store::Add);
+        backward_inputs(&first.geometry, kernel, inner, kernels, current, Store::Add);
     }
 }
 

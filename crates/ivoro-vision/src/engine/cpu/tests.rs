@@ -1,13 +1,13 @@
 //! Every layer against its definition, and its gradient against differences or its adjoint.
 
+use super::batch_norm::{self, Moments, Shortcut, Statistics};
+use super::conv_geometry::ConvGeometry;
 use super::convolution::{
     Memory, backward_inputs, backward_kernel, convolve, convolve_here, prepare,
 };
+use super::gemm::Store;
 use super::loss::cross_entropy;
-use super::normalise::{self, Around, Moments, Statistics};
 use super::pool::{self, Maximum};
-use super::product::Store;
-use super::window::Window;
 use crate::network::EPSILON;
 
 fn random(seed: u64, count: usize) -> Vec<f32> {
@@ -24,8 +24,8 @@ fn assert_close(left: f64, right: f64, scale: f64) {
 }
 
 /// Windows of every kind: both strides, odd and even sides, all three kernels, many channels.
-fn windows() -> Vec<Window> {
-    let window = |height, width, inputs, outputs, size, stride| Window {
+fn geometries() -> Vec<ConvGeometry> {
+    let geometry = |height, width, inputs, outputs, size, stride| ConvGeometry {
         height,
         width,
         inputs,
@@ -35,31 +35,31 @@ fn windows() -> Vec<Window> {
         padding: size / 2,
     };
     vec![
-        window(6, 5, 3, 4, 3, 1),
-        window(6, 5, 3, 4, 3, 2),
-        window(1, 1, 2, 3, 3, 1),
-        window(1, 2, 2, 3, 3, 2),
-        window(7, 4, 5, 2, 1, 2),
-        window(4, 4, 5, 2, 1, 1),
-        window(9, 12, 3, 4, 7, 2),
-        window(5, 4, 300, 3, 3, 1),
-        window(5, 4, 300, 3, 3, 2),
-        window(20, 19, 2, 3, 3, 1),
-        window(6, 8, 8, 17, 3, 1),
-        window(5, 7, 17, 8, 3, 1),
-        window(1, 1, 8, 8, 3, 1),
-        window(2, 1, 8, 9, 3, 1),
-        window(33, 300, 8, 8, 3, 1),
+        geometry(6, 5, 3, 4, 3, 1),
+        geometry(6, 5, 3, 4, 3, 2),
+        geometry(1, 1, 2, 3, 3, 1),
+        geometry(1, 2, 2, 3, 3, 2),
+        geometry(7, 4, 5, 2, 1, 2),
+        geometry(4, 4, 5, 2, 1, 1),
+        geometry(9, 12, 3, 4, 7, 2),
+        geometry(5, 4, 300, 3, 3, 1),
+        geometry(5, 4, 300, 3, 3, 2),
+        geometry(20, 19, 2, 3, 3, 1),
+        geometry(6, 8, 8, 17, 3, 1),
+        geometry(5, 7, 17, 8, 3, 1),
+        geometry(1, 1, 8, 8, 3, 1),
+        geometry(2, 1, 8, 9, 3, 1),
+        geometry(33, 300, 8, 8, 3, 1),
     ]
 }
 
 /// The definition: each output is a sum over positions in the kernel and input channels.
-fn direct(window: &Window, images: &[f32], kernel: &[f32], count: usize) -> Vec<f64> {
-    let Window { height, width, inputs, outputs, size, stride, padding } = *window;
+fn direct(geometry: &ConvGeometry, images: &[f32], kernel: &[f32], count: usize) -> Vec<f64> {
+    let ConvGeometry { height, width, inputs, outputs, size, stride, padding } = *geometry;
     let mut out = Vec::new();
-    let positions = (0..count).flat_map(|n| (0..window.out_pixels()).map(move |at| (n, at)));
+    let positions = (0..count).flat_map(|n| (0..geometry.out_pixels()).map(move |at| (n, at)));
     for (n, at) in positions {
-        let (y, x) = (at / window.out_width(), at % window.out_width());
+        let (y, x) = (at / geometry.out_width(), at % geometry.out_width());
         for output in 0..outputs {
             let mut sum = 0.0;
             for tap in 0..size * size {
@@ -80,61 +80,61 @@ fn direct(window: &Window, images: &[f32], kernel: &[f32], count: usize) -> Vec<
 
 #[test]
 fn convolutions_are_what_their_definition_says() {
-    for window in windows() {
+    for geometry in geometries() {
         // Enough images for more than one tile.
-        let count = 3 + super::ROWS / window.out_pixels();
-        let images = random(1, count * window.in_len());
-        let kernel = random(2, window.kernel_len());
+        let count = 3 + super::ROWS / geometry.out_pixels();
+        let images = random(1, count * geometry.in_len());
+        let kernel = random(2, geometry.kernel_len());
         let mut prepared = Vec::new();
-        let mut out = vec![f32::NAN; count * window.out_len()];
-        convolve(&window, &images, &kernel, &mut prepared, &mut out, Store::Replace, |_| ());
+        let mut out = vec![f32::NAN; count * geometry.out_len()];
+        convolve(&geometry, &images, &kernel, &mut prepared, &mut out, Store::Replace, |_| ());
         let mut here = vec![1.0; out.len()];
-        let kernel_here = prepare(&window, &kernel);
-        convolve_here(&window, &images, &kernel_here, &mut here, Store::Add, |_| ());
+        let kernel_here = prepare(&geometry, &kernel);
+        convolve_here(&geometry, &images, &kernel_here, &mut here, Store::Add, |_| ());
         for ((out, here), expected) in
-            out.iter().zip(here).zip(direct(&window, &images, &kernel, count))
+            out.iter().zip(here).zip(direct(&geometry, &images, &kernel, count))
         {
-            assert!((f64::from(*out) - expected).abs() < 1e-4, "{window:?}: {out} {expected}");
-            assert!((here - out - 1.0).abs() < 1e-4, "{window:?}: {here} {out}");
+            assert!((f64::from(*out) - expected).abs() < 1e-4, "{geometry:?}: {out} {expected}");
+            assert!((here - out - 1.0).abs() < 1e-4, "{geometry:?}: {here} {out}");
         }
     }
 }
 
 #[test]
 fn gradients_of_convolutions_are_their_adjoints() {
-    for window in windows() {
-        let count = 3 + super::ROWS / window.out_pixels();
-        let images = random(3, count * window.in_len());
-        let kernel = random(4, window.kernel_len());
-        let gradient = random(5, count * window.out_len());
+    for geometry in geometries() {
+        let count = 3 + super::ROWS / geometry.out_pixels();
+        let images = random(3, count * geometry.in_len());
+        let kernel = random(4, geometry.kernel_len());
+        let gradient = random(5, count * geometry.out_len());
         let mut prepared = Vec::new();
         let mut out = vec![0.0; gradient.len()];
-        convolve(&window, &images, &kernel, &mut prepared, &mut out, Store::Replace, |_| ());
+        convolve(&geometry, &images, &kernel, &mut prepared, &mut out, Store::Replace, |_| ());
         let expected = dot(&out, &gradient);
         let scale = dot(&out, &out).sqrt() * dot(&gradient, &gradient).sqrt();
         let mut back = vec![f32::NAN; images.len()];
         let mut memory = Memory::default();
-        backward_inputs(&window, &kernel, &gradient, &mut memory, &mut back, Store::Replace);
+        backward_inputs(&geometry, &kernel, &gradient, &mut memory, &mut back, Store::Replace);
         assert_close(dot(&back, &images), expected, scale);
         let mut twice = back.clone();
-        backward_inputs(&window, &kernel, &gradient, &mut memory, &mut twice, Store::Add);
+        backward_inputs(&geometry, &kernel, &gradient, &mut memory, &mut twice, Store::Add);
         assert_close(dot(&twice, &images), 2.0 * expected, scale);
         let mut sums = vec![f32::NAN; kernel.len()];
-        backward_kernel(&window, &images, &gradient, &mut memory, &mut sums);
+        backward_kernel(&geometry, &images, &gradient, &mut memory, &mut sums);
         assert_close(dot(&sums, &kernel), expected, scale);
         // One number would not show a gradient in the wrong place.
         let other = random(6, kernel.len());
-        convolve(&window, &images, &other, &mut prepared, &mut out, Store::Replace, |_| ());
+        convolve(&geometry, &images, &other, &mut prepared, &mut out, Store::Replace, |_| ());
         assert_close(dot(&sums, &other), dot(&out, &gradient), scale);
         let other = random(7, images.len());
-        convolve(&window, &other, &kernel, &mut prepared, &mut out, Store::Replace, |_| ());
+        convolve(&geometry, &other, &kernel, &mut prepared, &mut out, Store::Replace, |_| ());
         assert_close(dot(&back, &other), dot(&out, &gradient), scale);
     }
 }
 
 const CHANNELS: usize = 3;
 
-/// A normalisation with another one around it, in `f64`, and the sum of its weighted outputs.
+/// A batch norm with another one on the shortcut, in `f64`, and the sum of its weighted outputs.
 fn reference(values: &[f64], weights: &[f32]) -> f64 {
     let rows = weights.len() / CHANNELS;
     let (raw, rest) = values.split_at(rows * CHANNELS);
@@ -150,9 +150,9 @@ fn reference(values: &[f64], weights: &[f32]) -> f64 {
     let mut sum = 0.0;
     for channel in 0..CHANNELS {
         let own = normal(raw, channel, learned);
-        let around = normal(other, channel, &learned[2 * CHANNELS..]);
+        let shortcut = normal(other, channel, &learned[2 * CHANNELS..]);
         for row in 0..rows {
-            let out = (own[row] + around[row]).max(0.0);
+            let out = (own[row] + shortcut[row]).max(0.0);
             sum += out * f64::from(weights[row * CHANNELS + channel]);
         }
     }
@@ -172,21 +172,21 @@ fn gradients_of_normalisations_are_differences() {
         Statistics::new(&moments, learned.split_at(CHANNELS), (&mut running.0, &mut running.1))
     };
     let own = measure(&raw, &learned[..2 * CHANNELS]);
-    let around = measure(&other, &learned[2 * CHANNELS..]);
+    let shortcut = measure(&other, &learned[2 * CHANNELS..]);
     let mut out = vec![0.0; raw.len()];
-    normalise::forward(&raw, &own, Around::Convolved(&other, &around), &mut out);
+    batch_norm::forward(&raw, &own, Shortcut::Convolved(&other, &shortcut), &mut out);
     let values: Vec<f64> =
         [&raw[..], &other, &learned].concat().into_iter().map(f64::from).collect();
     assert_close(dot(&out, &weights), reference(&values, &weights), 1.0);
 
     let mut gradient = weights.clone();
-    let sums = normalise::mask_and_sum(&mut gradient, &out, &[(&raw, &own), (&other, &around)]);
+    let sums = batch_norm::mask_and_sum(&mut gradient, &out, &[(&raw, &own), (&other, &shortcut)]);
     let mut first = vec![0.0; raw.len()];
-    normalise::backward(&gradient, &raw, &own, &sums[0], &mut first);
-    normalise::backward_here(&mut gradient, &other, &around, &sums[1]);
+    batch_norm::backward(&gradient, &raw, &own, &sums[0], &mut first);
+    batch_norm::backward_here(&mut gradient, &other, &shortcut, &sums[1]);
     let mut weights_of = vec![0.0; learned.len()];
     let (one, two) = weights_of.split_at_mut(2 * CHANNELS);
-    for (part, statistics, sums) in [(one, &own, &sums[0]), (two, &around, &sums[1])] {
+    for (part, statistics, sums) in [(one, &own, &sums[0]), (two, &shortcut, &sums[1])] {
         let (scale, shift) = part.split_at_mut(CHANNELS);
         sums.learned(statistics, scale, shift);
     }

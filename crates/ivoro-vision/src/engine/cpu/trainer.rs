@@ -1,4 +1,4 @@
-//! Training on the processor.
+//! Training on the CPU.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,15 @@ use super::optimiser;
 use super::plan::{Linear, Plan};
 use super::tape::Tape;
 use super::{check_size, count_images};
-use crate::engine::{Anchor, Batch, Normalisation, State, Student, Tally, Trainer, begin};
+use crate::engine::{
+    Anchor, Batch, CustomLossTrainer, Normalisation, State, Tally, Trainer, begin,
+};
 use crate::error::Result;
 use crate::network::{Architecture, Weights};
 use crate::recipe::Recipe;
 use crate::shape::Shape;
 
-/// A network in training on the processor's cores.
+/// A network in training on the CPU's cores.
 ///
 /// The same state, batches and rates give the same weights, bit for bit, on any number of threads.
 pub struct CpuTrainer {
@@ -39,7 +41,7 @@ pub struct CpuTrainer {
 }
 
 impl CpuTrainer {
-    /// Goes on from `state`. A state without the optimiser's memory begins with none.
+    /// Resumes from `state`. A state without the optimiser's memory begins with none.
     pub fn new(
         architecture: Architecture,
         recipe: &Recipe,
@@ -82,9 +84,9 @@ impl CpuTrainer {
         Ok((0..sisters).flat_map(rotated).collect())
     }
 
-    /// Every normalisation measures a variance, which takes two values.
+    /// Every batch norm measures a variance, which takes two values.
     fn check_values(&self, views: usize) -> Result<()> {
-        let fewest = views * self.plan.last_window().out_pixels();
+        let fewest = views * self.plan.last_geometry().out_pixels();
         if fewest > 1 {
             return Ok(());
         }
@@ -110,7 +112,7 @@ impl Trainer for CpuTrainer {
         self.tally.correct += tally.correct;
         self.tally.views += tally.views;
         self.tape.backward(&self.plan, &self.state.learned, &mut self.gradient);
-        self.change(rate)
+        self.apply_gradient(rate)
     }
 
     fn tally(&mut self) -> Result<Tally> {
@@ -149,8 +151,8 @@ impl Trainer for CpuTrainer {
     }
 }
 
-impl Student for CpuTrainer {
-    fn look(&mut self, pixels: &[u8]) -> Result<Matrix> {
+impl CustomLossTrainer for CpuTrainer {
+    fn embed(&mut self, pixels: &[u8]) -> Result<Matrix> {
         let images = count_images(pixels, self.shape)?;
         self.check_values(images)?;
         self.tape.input.resize(pixels.len(), 0.0);
@@ -176,7 +178,7 @@ impl Student for CpuTrainer {
         Ok(self.plan.to_file(&self.gradient))
     }
 
-    fn change(&mut self, rate: f32) -> Result<()> {
+    fn apply_gradient(&mut self, rate: f32) -> Result<()> {
         let Recipe { decay, optimiser, average, .. } = self.recipe;
         if let Some(Anchor { at, importance }) = &self.anchor {
             let held = self.state.learned.iter().zip(at).zip(importance);

@@ -2,19 +2,19 @@
 //!
 //! Winograd's F(2×2, 3×3): four outputs next to each other come from sixteen products instead of
 //! thirty-six, `Y = Aᵀ [(G g Gᵀ) ⊙ (Bᵀ d B)] A` for a kernel g and the 4×4 inputs d. Over many
-//! squares and channels the sixteen products are sixteen products of matrices. The gradients are
+//! tiles and channels the sixteen products are sixteen products of matrices. The gradients are
 //! the transposes of the same steps. The matrices A, B and G are those of Lavin and Gray (2016).
 
 use std::ops::Range;
 
-use pulp::Arch;
+use ivoro::vectors::vectorised;
 use rayon::prelude::*;
 
-use super::product::{Store, multiply, multiply_transposed, with_scratch};
-use super::squares::Squares;
-use super::window::Window;
+use super::conv_geometry::ConvGeometry;
+use super::gemm::{Store, multiply, multiply_transposed, with_scratch};
+use super::winograd_tiles::WinogradTiles;
 
-/// Products for a square of 2×2 outputs.
+/// Products for a tile of 2×2 outputs.
 const POINTS: usize = 16;
 /// G: rows are points, columns positions in a kernel's row.
 const KERNEL: [[f32; 3]; 4] = [[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]];
@@ -28,9 +28,9 @@ const PARTIAL: usize = 1 << 17;
 const PARTS: (usize, usize) = (4, 32);
 
 /// Whether a convolution is of the kind that this module computes, and gains by it.
-pub(super) fn fits(window: &Window) -> bool {
-    let wide = window.inputs.min(window.outputs) >= FEWEST;
-    (window.size, window.stride, window.padding) == (3, 1, 1) && wide
+pub(super) fn fits(geometry: &ConvGeometry) -> bool {
+    let wide = geometry.inputs.min(geometry.outputs) >= FEWEST;
+    (geometry.size, geometry.stride, geometry.padding) == (3, 1, 1) && wide
 }
 
 /// `G g Gᵀ`, as `[point, input, output]`.
@@ -67,24 +67,24 @@ fn weighted_sum<'a>(terms: &(impl Iterator<Item = (f32, &'a [f32])> + Clone), ou
 /// Convolves images on this thread with a kernel from [`spread_kernel`]; returns what `finish`
 /// said of each part.
 pub(super) fn convolve_here<T>(
-    window: &Window,
+    geometry: &ConvGeometry,
     images: &[f32],
     kernel: &[f32],
     out: &mut [f32],
     store: Store,
     finish: impl Fn(&mut [f32]) -> T,
 ) -> Vec<T> {
-    let squares = Squares::of(window);
+    let tiles = WinogradTiles::of(geometry);
     let one = |(rows, out): (Range<usize>, &mut [f32])| {
-        convolve_part(&squares, images, kernel, &rows, out, store, false);
+        convolve_part(&tiles, images, kernel, &rows, out, store, false);
         finish(out)
     };
-    squares.divide(images.len() / window.in_len(), out).map(one).collect()
+    tiles.divide(images.len() / geometry.in_len(), out).map(one).collect()
 }
 
-/// Convolves some rows of squares; `out` is what they give. `shared`: all threads share the points.
+/// Convolves some rows of tiles; `out` is what they give. `shared`: all threads share the points.
 fn convolve_part(
-    squares: &Squares,
+    tiles: &WinogradTiles,
     images: &[f32],
     kernel: &[f32],
     rows: &Range<usize>,
@@ -92,16 +92,16 @@ fn convolve_part(
     store: Store,
     shared: bool,
 ) {
-    let Window { inputs, outputs, .. } = squares.window;
-    let count = rows.len() * squares.across;
-    let sizes = [4 * squares.line(inputs), POINTS * count * inputs, POINTS * count * outputs];
+    let ConvGeometry { inputs, outputs, .. } = tiles.geometry;
+    let count = rows.len() * tiles.across;
+    let sizes = [4 * tiles.line(inputs), POINTS * count * inputs, POINTS * count * outputs];
     with_scratch(sizes.iter().sum::<usize>() + 8 * outputs, |memory| {
         let (lines, memory) = memory.split_at_mut(sizes[0]);
         let (spread, memory) = memory.split_at_mut(sizes[1]);
         let (points, sums) = memory.split_at_mut(sizes[2]);
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
-            || squares.spread_inputs(images, rows, lines, spread),
+            || tiles.spread_inputs(images, rows, lines, spread),
         );
         let product = |(at, point): (usize, &mut [f32])| {
             let spread = &spread[at * count * inputs..][..count * inputs];
@@ -113,69 +113,69 @@ fn convolve_part(
         } else {
             points.chunks_exact_mut(count * outputs).enumerate().for_each(product);
         }
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
-            || squares.gather_outputs(points, rows, sums, out, store),
+            || tiles.gather_outputs(points, rows, sums, out, store),
         );
     });
 }
 
 /// The same on all threads: they share the parts, or the points of a part if there are few.
 pub(super) fn convolve_shared(
-    window: &Window,
+    geometry: &ConvGeometry,
     images: &[f32],
     kernel: &[f32],
     out: &mut [f32],
     store: Store,
     finish: impl Fn(&mut [f32]) + Sync,
 ) {
-    let squares = Squares::of(window);
-    let parts: Vec<_> = squares.divide(images.len() / window.in_len(), out).collect();
+    let tiles = WinogradTiles::of(geometry);
+    let parts: Vec<_> = tiles.divide(images.len() / geometry.in_len(), out).collect();
     let shared = parts.len() < rayon::current_num_threads();
     parts.into_par_iter().for_each(|(rows, out)| {
-        convolve_part(&squares, images, kernel, &rows, out, store, shared);
+        convolve_part(&tiles, images, kernel, &rows, out, store, shared);
         finish(out);
     });
 }
 
 /// Convolves images on all threads with a kernel from [`spread_kernel`], some images a task.
 pub(super) fn convolve<T: Send>(
-    window: &Window,
+    geometry: &ConvGeometry,
     images: &[f32],
     kernel: &[f32],
     out: &mut [f32],
     store: Store,
     finish: impl Fn(&mut [f32]) -> T + Sync,
 ) -> Vec<T> {
-    let group = Squares::of(window).images;
-    let parts = out.par_chunks_mut(group * window.out_len());
-    let parts = parts.zip(images.par_chunks(group * window.in_len()));
+    let group = WinogradTiles::of(geometry).images;
+    let parts = out.par_chunks_mut(group * geometry.out_len());
+    let parts = parts.zip(images.par_chunks(group * geometry.in_len()));
     let one = |(out, images): (&mut [f32], &[f32])| {
-        convolve_here(window, images, kernel, out, store, &finish)
+        convolve_here(geometry, images, kernel, out, store, &finish)
     };
     parts.map(one).flatten_iter().collect()
 }
 
 /// The gradient of the kernel from that of the outputs. `partial` is memory for partial sums.
 pub(super) fn backward_kernel(
-    window: &Window,
+    geometry: &ConvGeometry,
     images: &[f32],
     outputs: &[f32],
     partial: &mut Vec<f32>,
     kernel: &mut [f32],
 ) {
-    let count = images.len() / window.in_len();
-    let length = POINTS * window.inputs * window.outputs;
-    let most = (PARTIAL / (window.inputs * window.outputs)).clamp(PARTS.0, PARTS.1);
+    let count = images.len() / geometry.in_len();
+    let length = POINTS * geometry.inputs * geometry.outputs;
+    let most = (PARTIAL / (geometry.inputs * geometry.outputs)).clamp(PARTS.0, PARTS.1);
     // Whole sets of images that fill a product, so that no group has a smaller one.
-    let set = Squares::of(window).images;
+    let set = WinogradTiles::of(geometry).images;
     let group = count.div_ceil(set).div_ceil(most).max(1) * set;
     let groups = count.div_ceil(group);
     partial.resize(groups * length, 0.0);
-    let given = images.par_chunks(group * window.in_len());
-    let given = given.zip(outputs.par_chunks(group * window.out_len()));
+    let given = images.par_chunks(group * geometry.in_len());
+    let given = given.zip(outputs.par_chunks(group * geometry.out_len()));
     partial.par_chunks_mut(length).zip(given).for_each(|(sums, (images, outputs))| {
-        sum_points(window, images, outputs, sums);
+        sum_points(geometry, images, outputs, sums);
     });
     let (first, rest) = partial.split_at_mut(length);
     first.par_chunks_mut(VALUES).enumerate().for_each(|(index, out)| {
@@ -187,29 +187,29 @@ pub(super) fn backward_kernel(
     gather_kernel(first, kernel);
 }
 
-fn sum_points(window: &Window, images: &[f32], gradient: &[f32], sums: &mut [f32]) {
-    let Window { inputs, outputs, .. } = *window;
-    let squares = Squares::of(window);
-    let count = squares.at_once * squares.across;
-    let line = 4 * squares.line(inputs.max(outputs));
+fn sum_points(geometry: &ConvGeometry, images: &[f32], gradient: &[f32], sums: &mut [f32]) {
+    let ConvGeometry { inputs, outputs, .. } = *geometry;
+    let tiles = WinogradTiles::of(geometry);
+    let count = tiles.at_once * tiles.across;
+    let line = 4 * tiles.line(inputs.max(outputs));
     let sizes = [line, POINTS * count * inputs, POINTS * count * outputs];
     with_scratch(sizes.iter().sum(), |memory| {
         let (lines, memory) = memory.split_at_mut(sizes[0]);
         let (left, right) = memory.split_at_mut(sizes[1]);
         let mut store = Store::Replace;
-        for rows in squares.parts(images.len() / window.in_len()) {
-            let count = rows.len() * squares.across;
+        for rows in tiles.parts(images.len() / geometry.in_len()) {
+            let count = rows.len() * tiles.across;
             let left = &mut left[..POINTS * count * inputs];
             let right = &mut right[..POINTS * count * outputs];
-            let memory = &mut lines[..4 * squares.line(inputs)];
-            Arch::new().dispatch(
+            let memory = &mut lines[..4 * tiles.line(inputs)];
+            vectorised(
                 #[inline(always)]
-                || squares.spread_inputs(images, &rows, memory, left),
+                || tiles.spread_inputs(images, &rows, memory, left),
             );
-            let memory = &mut lines[..4 * squares.line(outputs)];
-            Arch::new().dispatch(
+            let memory = &mut lines[..4 * tiles.line(outputs)];
+            vectorised(
                 #[inline(always)]
-                || squares.spread_outputs(gradient, &rows, memory, right),
+                || tiles.spread_outputs(gradient, &rows, memory, right),
             );
             let each = sums.chunks_exact_mut(inputs * outputs);
             let each = each.zip(left.chunks_exact(count * inputs));

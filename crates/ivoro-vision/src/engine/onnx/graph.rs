@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::wire::{Broken, Field, Fields, Read, write};
+use super::protobuf::{Broken, Field, Fields, Read, write};
 
 /// Graphs inside operators, and types inside types, deeper than this are refused.
 const DEEPEST: usize = 16;

@@ -10,7 +10,7 @@
 //!
 //! let outputs = vec!["features".to_owned(), "block3".to_owned()];
 //! let options = OnnxOptions { outputs, ..OnnxOptions::default() };
-//! let mut network = OnnxNetwork::open("network.onnx".as_ref(), &options)?;
+//! let network = OnnxNetwork::open("network.onnx".as_ref(), &options)?;
 //! let shape = network.shape().unwrap();
 //! let grey = vec![128; shape.len()];
 //! let features = network.features(&grey, shape, &[0])?;
@@ -18,17 +18,18 @@
 //! # Ok::<(), ivoro_vision::Error>(())
 //! ```
 
+mod builtin;
 mod graph;
 mod input;
 #[cfg(feature = "onnxruntime")]
-mod library;
-mod native;
+mod onnxruntime;
 mod operator;
 mod options;
-mod own;
-mod pool;
-mod wire;
+mod protobuf;
+mod rten;
+mod to_features;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
@@ -38,7 +39,7 @@ pub use options::{Layout, OnnxOptions, Runtime};
 use self::graph::Graph;
 use self::input::Input;
 use self::operator::Files;
-use self::pool::Tensor;
+use self::to_features::Tensor;
 use super::Backbone;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -61,7 +62,7 @@ pub struct OnnxNetwork {
 }
 
 /// A runtime with a network loaded.
-trait Compute: Send {
+trait Compute: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// The order of axes that it wants images in, if it is not the file's.
@@ -82,7 +83,7 @@ trait Compute: Send {
 
     /// The outputs at the indices wanted, for each of some inputs of these dimensions.
     fn run(
-        &mut self,
+        &self,
         inputs: Vec<(Vec<f32>, [usize; 4])>,
         wanted: &[usize],
     ) -> Result<Vec<Vec<Tensor>>, String>;
@@ -91,17 +92,25 @@ trait Compute: Send {
 /// Size and numbers of a layer's features.
 type LayerFeatures = (usize, Vec<f32>);
 
-/// What a runtime loads: a file whose outputs are the features, and where its weights lie.
-struct Source {
-    file: Vec<u8>,
-    /// The folder of the file.
-    #[cfg_attr(not(feature = "onnxruntime"), expect(dead_code, reason = "rten takes the files"))]
-    folder: PathBuf,
+/// What a runtime loads: a file, the values of it that are features, and where its weights lie.
+struct Source<'a> {
+    path: &'a Path,
+    file: Cow<'a, [u8]>,
+    outputs: Vec<String>,
     /// Files of weights, by the name that the network has for them.
     external: BTreeMap<String, PathBuf>,
 }
 
-impl Source {
+impl Source<'_> {
+    /// The file with the features as the outputs of its graph: copied only where that changes it.
+    fn into_file(self) -> Result<Vec<u8>> {
+        let graph = Graph::read(&self.file).map_err(|reason| malformed(self.path, &reason))?;
+        if graph.outputs.iter().map(|output| output.name).eq(&self.outputs) {
+            return Ok(self.file.into_owned());
+        }
+        graph.with_outputs(&self.outputs).map_err(|reason| malformed(self.path, &reason))
+    }
+
     /// The files of weights, read.
     fn files(&self) -> Result<Files, String> {
         let read = |(name, path): (&String, &PathBuf)| {
@@ -115,31 +124,29 @@ impl Source {
 impl OnnxNetwork {
     /// Loads the network and runs it once on a blank image, to know its features and that it runs.
     pub fn open(path: &Path, options: &OnnxOptions) -> Result<Self> {
-        let bytes = fs_err::metadata(path)?.len();
-        if bytes > MOST_BYTES {
-            let what = "an ONNX network".to_owned();
-            return Err(Error::TooLarge { path: path.to_owned(), what, bytes, most: MOST_BYTES });
-        }
-        Self::from_bytes(path, &fs_err::read(path)?, options)
+        check_length(path, fs_err::metadata(path)?.len())?;
+        Self::from_bytes(path, fs_err::read(path)?, options)
     }
 
     /// Loads the content of a file. `path` names it in errors, and files of weights that the
-    /// network refers to are looked for beside it.
-    pub fn from_bytes(path: &Path, bytes: &[u8], options: &OnnxOptions) -> Result<Self> {
-        let malformed = |reason: wire::Broken| {
-            let reason = reason.to_string();
-            OnnxError::Malformed { path: path.to_owned(), reason }
-        };
-        let graph = Graph::read(bytes).map_err(malformed)?;
+    /// network refers to are looked for beside it. Bytes that are given away need not be copied.
+    pub fn from_bytes<'a>(
+        path: &Path,
+        bytes: impl Into<Cow<'a, [u8]>>,
+        options: &OnnxOptions,
+    ) -> Result<Self> {
+        Self::from_content(path, bytes.into(), options)
+    }
+
+    fn from_content(path: &Path, file: Cow<'_, [u8]>, options: &OnnxOptions) -> Result<Self> {
+        check_length(path, file.len() as u64)?;
+        let graph = Graph::read(&file).map_err(|reason| malformed(path, &reason))?;
         let mut input = Input::new(path, &graph, options)?;
         let names = outputs(path, &graph, &options.outputs)?;
-        let source = Source {
-            file: graph.with_outputs(&names).map_err(malformed)?,
-            folder: path.parent().map(Path::to_owned).unwrap_or_default(),
-            external: external(path, &graph.external)?,
-        };
+        let external = external(path, &graph.external)?;
+        let source = Source { path, file, outputs: names.clone(), external };
         let value_layout = options.value_layout.unwrap_or(input.layout);
-        let runtime = load(path, &source, &input, value_layout, options.runtime)?;
+        let runtime = load(source, &input, value_layout, options.runtime)?;
         input.layout = runtime.layout().unwrap_or(input.layout);
         let layers = names.into_iter().map(|name| (name, 0)).collect();
         let mut network = Self { path: path.to_owned(), runtime, input, value_layout, layers };
@@ -159,7 +166,7 @@ impl OnnxNetwork {
     }
 
     /// The features of each layer for the images of some parts.
-    fn run(&mut self, parts: &[&[u8]], layers: &[usize]) -> Result<Vec<Vec<LayerFeatures>>> {
+    fn run(&self, parts: &[&[u8]], layers: &[usize]) -> Result<Vec<Vec<LayerFeatures>>> {
         let wanted = |part: &[u8]| part.len() / self.input.shape.len();
         let images = |part: &[u8]| {
             if self.input.fixed_batch { self.input.batch } else { wanted(part) }
@@ -198,7 +205,7 @@ impl Backbone for OnnxNetwork {
         Some(self.input.shape)
     }
 
-    fn features(&mut self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
+    fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
         let expected = self.input.shape;
         if shape != expected || !pixels.len().is_multiple_of(expected.len()) {
             let bytes = pixels.len();
@@ -222,6 +229,14 @@ impl Backbone for OnnxNetwork {
         let matrices = found.into_iter().zip(sizes);
         matrices.map(|(numbers, size)| Ok(Matrix::new(rows, size, numbers)?)).collect()
     }
+}
+
+fn check_length(path: &Path, bytes: u64) -> Result<()> {
+    if bytes <= MOST_BYTES {
+        return Ok(());
+    }
+    let what = "an ONNX network".to_owned();
+    Err(Error::TooLarge { path: path.to_owned(), what, bytes, most: MOST_BYTES })
 }
 
 /// The values that are features: those asked for, or all outputs.
@@ -268,16 +283,21 @@ fn external(path: &Path, names: &BTreeSet<&str>) -> Result<BTreeMap<String, Path
     names.iter().map(resolve).collect()
 }
 
+fn malformed(path: &Path, reason: &protobuf::Broken) -> Error {
+    OnnxError::Malformed { path: path.to_owned(), reason: reason.to_string() }.into()
+}
+
 fn load(
-    path: &Path,
-    source: &Source,
+    source: Source<'_>,
     input: &Input,
     value_layout: Layout,
     runtime: Runtime,
 ) -> Result<Box<dyn Compute>> {
+    let path = source.path;
     #[cfg(feature = "onnxruntime")]
-    if runtime == Runtime::OnnxRuntime || (runtime == Runtime::Automatic && library::is_named()) {
-        let loaded = library::OnnxRuntime::load(source)?;
+    if runtime == Runtime::OnnxRuntime || (runtime == Runtime::Automatic && onnxruntime::is_named())
+    {
+        let loaded = onnxruntime::OnnxRuntime::load(source)?;
         let network = loaded.map_err(|reason| refused(path, "ONNX Runtime", reason))?;
         return Ok(Box::new(network));
     }
@@ -287,15 +307,15 @@ fn load(
     let files = source.files().map_err(|reason| refused(path, "rten", reason))?;
     if runtime != Runtime::Rten
         && [input.layout, value_layout] == [Layout::ChannelsFirst; 2]
-        && let Some(network) = own::Own::load(source, &files, input)
+        && let Some(network) = builtin::Builtin::load(&source, &files, input)
     {
         return Ok(Box::new(network));
     }
-    if runtime == Runtime::Own {
+    if runtime == Runtime::Builtin {
         let reason = "it has operators or an order of axes that this engine lacks".to_owned();
         return Err(refused(path, "ivoro", reason).into());
     }
-    let network = native::Rten::load(source, files, &input.name);
+    let network = rten::Rten::load(source.into_file()?, files, &input.name);
     Ok(Box::new(network.map_err(|reason| refused(path, "rten", reason))?))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::wire::Field;
+use super::protobuf::Field;
 use crate::engine::cpu::graph::Stride;
 
 /// The numbers of the element types `float` and `int64`.

@@ -14,14 +14,14 @@ pub enum Layout {
 /// What computes the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Runtime {
-    /// ONNX Runtime where the build has it and `ORT_DYLIB_PATH` names its library, else `Own` where
-    /// it knows all operators, else `Rten`.
+    /// ONNX Runtime where the build has it and `ORT_DYLIB_PATH` names its library, else `Builtin`
+    /// where it knows all operators, else `Rten`.
     #[default]
     Automatic,
     /// The engine that computes this crate's own networks. It knows the operators of residual
-    /// networks: convolutions of one group, normalisations after them, rectifiers, sums, maxima, the
+    /// networks: convolutions of one group, batch norm after them, ReLUs, sums, maxima, the
     /// mean over all pixels and linear maps.
-    Own,
+    Builtin,
     /// The crate rten, which is part of every build.
     Rten,
     /// ONNX Runtime, in builds with the cargo feature `onnxruntime`.

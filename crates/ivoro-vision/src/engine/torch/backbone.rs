@@ -1,13 +1,14 @@
-//! Features on libtorch: normalisations worked into the kernels, one fused operation a convolution.
+//! Features on libtorch: batch norms worked into the kernels, one fused operation a convolution.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ivoro::Matrix;
 use tch::{Device, Kind, Tensor};
 
 use super::Arithmetic;
-use super::forward::{Network, steps};
-use super::library::sent;
+use super::forward::{Network, stride_and_padding};
+use super::libtorch_ffi::sent;
 use super::trainer::matrix;
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
@@ -19,8 +20,14 @@ const PIXELS: usize = 1 << 20;
 
 /// A frozen network on libtorch.
 pub struct TorchNetwork {
-    network: Network,
     layers: Vec<(String, usize)>,
+    /// A tensor may go from thread to thread, but one thread at a time may hold it.
+    loaded: Mutex<Loaded>,
+}
+
+/// What lies on the device.
+struct Loaded {
+    network: Network,
     /// Kernel and bias of each convolution, by the kernel's name.
     kernels: BTreeMap<String, (Tensor, Tensor)>,
     embedding: Option<(Tensor, Tensor)>,
@@ -34,6 +41,24 @@ pub struct TorchNetwork {
 impl TorchNetwork {
     /// Puts the weights on the device.
     pub fn new(weights: &Weights, device: Device, arithmetic: Arithmetic) -> Result<Self> {
+        let loaded = Mutex::new(Loaded::new(weights, device, arithmetic)?);
+        Ok(Self { layers: weights.architecture.layers(), loaded })
+    }
+
+    /// The classifier's outputs.
+    pub fn outputs(&self, pixels: &[u8], shape: Shape) -> Result<Matrix> {
+        let loaded = self.loaded();
+        let last = loaded.features(pixels, shape, &[0])?.remove(0);
+        matrix(&last.f_linear(&loaded.classifier.0, Some(&loaded.classifier.1))?)
+    }
+
+    fn loaded(&self) -> MutexGuard<'_, Loaded> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Loaded {
+    fn new(weights: &Weights, device: Device, arithmetic: Arithmetic) -> Result<Self> {
         let kind = arithmetic.kind();
         let on_device = |values: &[f32]| Tensor::f_from_slice(values)?.f_to_device(device);
         let upload = |values: &[f32], size: &[i64]| -> Result<Tensor> {
@@ -63,7 +88,6 @@ impl TorchNetwork {
             weights.normalisation.affine().into_iter().unzip();
         Ok(Self {
             network: Network::new(architecture),
-            layers: architecture.layers(),
             classifier: linear("fc", architecture.outputs)?,
             affine: (on_device(&factors)?, on_device(&shifts)?),
             channels: architecture.channels,
@@ -74,19 +98,8 @@ impl TorchNetwork {
         })
     }
 
-    /// The classifier's outputs.
-    pub fn outputs(&mut self, pixels: &[u8], shape: Shape) -> Result<Matrix> {
-        let last = self.features_on_device(pixels, shape, &[0])?.remove(0);
-        matrix(&last.f_linear(&self.classifier.0, Some(&self.classifier.1))?)
-    }
-
     /// Features of the layers asked for, left on the device.
-    pub fn features_on_device(
-        &mut self,
-        pixels: &[u8],
-        shape: Shape,
-        layers: &[usize],
-    ) -> Result<Vec<Tensor>> {
+    fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Tensor>> {
         let size = shape.len();
         if size == 0 || shape.channels != self.channels || !pixels.len().is_multiple_of(size) {
             let expected = self.channels;
@@ -131,12 +144,12 @@ impl TorchNetwork {
         for (point, _) in points.iter_mut().zip(layers).filter(|(_, at)| **at == 0) {
             *point = Some(last.shallow_clone());
         }
-        let missing = || Error::Layer { found: self.layers.len() };
+        let missing = || Error::Layer { found: stages + inner };
         points.into_iter().map(|point| point.ok_or_else(missing)).collect()
     }
 
     fn block(&self, block: &Block, x: &Tensor) -> Result<Tensor> {
-        let around = match &block.around {
+        let around = match &block.shortcut {
             Some(convolution) => self.convolve(convolution, x, None, false)?,
             None => x.shallow_clone(),
         };
@@ -144,7 +157,7 @@ impl TorchNetwork {
         self.convolve(&block.second, &inner, Some(&around), true)
     }
 
-    /// Convolution, bias, what is added, and the rectifier: one kernel where cuDNN has it.
+    /// Convolution, bias, what is added, and the ReLU: one kernel where cuDNN has it.
     fn convolve(
         &self,
         convolution: &Convolution,
@@ -153,7 +166,7 @@ impl TorchNetwork {
         rectified: bool,
     ) -> Result<Tensor> {
         let (kernel, bias) = &self.kernels[&convolution.kernel];
-        let (stride, padding) = steps(convolution);
+        let (stride, padding) = stride_and_padding(convolution);
         if self.device.is_cuda() && rectified {
             return Ok(match added {
                 Some(z) => x.f_cudnn_convolution_add_relu(
@@ -191,7 +204,7 @@ impl Backbone for TorchNetwork {
         None
     }
 
-    fn features(&mut self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
+    fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
         // A GPU is told of all parts before the first is fetched: it never waits for the next one.
         let images = (PIXELS / (shape.height * shape.width).max(1)).max(1);
         let mut by_layer: Vec<Vec<Tensor>> = layers.iter().map(|_| Vec::new()).collect();
@@ -199,8 +212,9 @@ impl Backbone for TorchNetwork {
         if parts.is_empty() {
             parts.push(pixels);
         }
+        let loaded = self.loaded();
         for part in parts {
-            let points = self.features_on_device(part, shape, layers)?;
+            let points = loaded.features(part, shape, layers)?;
             by_layer.iter_mut().zip(points).for_each(|(parts, points)| parts.push(points));
         }
         by_layer.iter().map(|parts| matrix(&Tensor::f_cat(parts, 0)?)).collect()

@@ -10,7 +10,7 @@ use crate::network::{Architecture, Block, Convolution, Stem};
 /// Weights by name: parts of flat tensors.
 pub(super) type Named = BTreeMap<String, Tensor>;
 
-/// A network whose batch normalisations measure the batch.
+/// A network whose batch norms measure the batch.
 pub(super) struct Network {
     pub(super) stem: Convolution,
     pub(super) stages: Vec<Vec<Block>>,
@@ -54,7 +54,7 @@ impl Network {
             x = x.f_max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)?;
         }
         for block in self.stages.iter().flatten() {
-            let around = match &block.around {
+            let around = match &block.shortcut {
                 Some(convolution) => convolve(convolution, weights, &x, training)?,
                 None => x.shallow_clone(),
             };
@@ -78,7 +78,7 @@ pub(super) fn linear(weights: &Named, layer: &str, points: &Tensor) -> Result<Te
 }
 
 /// Stride and padding of a convolution, as libtorch wants them.
-pub(super) fn steps(convolution: &Convolution) -> ([i64; 2], [i64; 2]) {
+pub(super) fn stride_and_padding(convolution: &Convolution) -> ([i64; 2], [i64; 2]) {
     let (stride, padding) = (convolution.stride as i64, convolution.size as i64 / 2);
     ([stride, stride], [padding, padding])
 }
@@ -89,7 +89,7 @@ fn convolve(
     x: &Tensor,
     training: bool,
 ) -> Result<Tensor> {
-    let (stride, padding) = steps(convolution);
+    let (stride, padding) = stride_and_padding(convolution);
     let kernel = weight(weights, &convolution.kernel, "weight")?;
     let y = x.f_conv2d(kernel, None::<&Tensor>, stride, padding, [1, 1], 1)?;
     let of = |kind| weight(weights, &convolution.normalisation, kind).map(Some);

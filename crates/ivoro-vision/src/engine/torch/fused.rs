@@ -1,5 +1,5 @@
-//! A training step on a GPU without automatic differentiation: each normalisation, what is added to
-//! it and its rectifier are one kernel on the way in, and two on the way back.
+//! A training step on a GPU without automatic differentiation: each batch norm, what is added to
+//! it and its ReLU are one kernel on the way in, and two on the backward pass.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -10,9 +10,9 @@ use libloading::os::unix::Symbol;
 use tch::{Device, Kind, Tensor};
 
 use super::Arithmetic;
-use super::forward::{Named, Network, steps, weight};
+use super::forward::{Named, Network, stride_and_padding, weight};
 use super::kernels::{Argument, Kernels};
-use super::library::{cuda, symbol};
+use super::libtorch_ffi::{cuda, symbol};
 use crate::error::{Error, Result};
 use crate::network::Convolution;
 
@@ -46,12 +46,12 @@ pub(super) struct Fused {
     backward: Symbol<Backward>,
 }
 
-/// A convolution that was passed: all that its way back needs.
+/// A convolution that was passed: all that its backward pass needs.
 struct Passed {
     input: Tensor,
-    /// The convolution's output, before normalisation.
+    /// The convolution's output, before batch norm.
     raw: Tensor,
-    /// Mean, 1 / deviation, factor and shift of the normalisation.
+    /// Mean, 1 / deviation, factor and shift of the batch norm.
     kept: Tensor,
 }
 
@@ -109,10 +109,10 @@ impl Fused {
     ) -> Option<Result<Self>> {
         let Device::Cuda(index) = device else { return None };
         let mut convolutions = network.stages.iter().flatten().flat_map(|block| {
-            [Some(&block.first), Some(&block.second), block.around.as_ref()].into_iter().flatten()
+            [Some(&block.first), Some(&block.second), block.shortcut.as_ref()].into_iter().flatten()
         });
-        let fits = Kernels::takes(network.stem.outputs)
-            && convolutions.all(|convolution| Kernels::takes(convolution.outputs));
+        let fits = Kernels::supports_channels(network.stem.outputs)
+            && convolutions.all(|convolution| Kernels::supports_channels(convolution.outputs));
         if arithmetic != Arithmetic::Mixed || network.pooled_stem || !fits {
             return None;
         }
@@ -134,7 +134,7 @@ impl Fused {
         let mut x = self.rectify(&stem, None)?;
         let mut blocks = Vec::new();
         for block in network.stages.iter().flatten() {
-            let around = match &block.around {
+            let around = match &block.shortcut {
                 Some(convolution) => Some(self.pass(convolution, weights, &x)?),
                 None => None,
             };
@@ -185,7 +185,7 @@ impl Fused {
             let inner = inner.ok_or_else(no_gradient)?;
             let sums_first = self.gather((&inner, None), None, &first, None, None)?;
             let through = step(&block.first, &first, way(&inner, true, &sums_first, 1))?;
-            more = match (&block.around, &around) {
+            more = match (&block.shortcut, &around) {
                 (Some(convolution), Some(passed)) => {
                     step(convolution, passed, way(&gated, false, &sums, 2))?
                 }
@@ -203,7 +203,7 @@ impl Fused {
 
     /// A convolution, and the statistics of what comes out.
     fn pass(&self, convolution: &Convolution, weights: &Named, input: &Tensor) -> Result<Passed> {
-        let (stride, padding) = steps(convolution);
+        let (stride, padding) = stride_and_padding(convolution);
         let kernel = weight(weights, &convolution.kernel, "weight")?;
         let raw = input.f_conv2d(kernel, None::<&Tensor>, stride, padding, [1, 1], 1)?;
         let extent = Extent::of(&raw)?;
@@ -269,7 +269,7 @@ impl Fused {
         Ok(output)
     }
 
-    /// Sums over pixels that the gradients of a normalisation need, one part a block.
+    /// Sums over pixels that the gradients of a batch norm need, one part a block.
     fn gather(
         &self,
         (gradient, more): (&Tensor, Option<&Tensor>),
@@ -307,7 +307,7 @@ impl Fused {
         Ok(partial)
     }
 
-    /// Back through a normalisation and its convolution, to the convolution's input if asked for.
+    /// Back through a batch norm and its convolution, to the convolution's input if asked for.
     fn step_back(
         &self,
         convolution: &Convolution,
@@ -371,7 +371,7 @@ impl Fused {
         kernel: &Tensor,
         with_input: bool,
     ) -> Result<(Option<Tensor>, Tensor)> {
-        let (stride, padding) = steps(convolution);
+        let (stride, padding) = stride_and_padding(convolution);
         let (ones, zeros) = ([1i64, 1], [0i64, 0]);
         let mask = [i32::from(with_input), 1, 0];
         let mut results = [null_mut::<c_void>(); 3];
@@ -413,16 +413,16 @@ impl Fused {
     }
 }
 
-/// A gradient on its way back through a normalisation.
+/// A gradient on its way back through a batch norm.
 #[derive(Clone, Copy)]
 struct Way<'a> {
     gradient: &'a Tensor,
     /// Whether the gradient of the convolution's input is asked for.
     further: bool,
-    /// Whether the rectifier is still to be passed.
+    /// Whether the ReLU is still to be passed.
     gate: bool,
     sums: &'a Tensor,
-    /// Which of the sums is the one of products with this normalisation's output.
+    /// Which of the sums is the one of products with this batch norm's output.
     which: i64,
 }
 

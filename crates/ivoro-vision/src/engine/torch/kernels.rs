@@ -13,7 +13,7 @@ use std::ptr::{null, null_mut};
 use libloading::os::unix::{Library, Symbol};
 use tch::Tensor;
 
-use super::library::{cuda, open, symbol};
+use super::libtorch_ffi::{cuda, open, symbol};
 use crate::error::{Error, Result};
 
 /// Threads of a block, in every kernel.
@@ -105,7 +105,7 @@ impl Kernels {
     }
 
     /// Whether the kernels can work on this many channels.
-    pub(super) fn takes(channels: usize) -> bool {
+    pub(super) fn supports_channels(channels: usize) -> bool {
         channels.is_multiple_of(8) && (THREADS as usize).is_multiple_of(channels / 8)
     }
 

@@ -4,17 +4,17 @@
 //! one binary, built where no CUDA is installed, uses a GPU where there is one.
 
 mod backbone;
+mod custom_loss;
 mod forward;
 mod fused;
 mod kernels;
 mod layout;
-mod library;
-mod student;
+mod libtorch_ffi;
 mod trainer;
 mod weights;
 
 pub use backbone::TorchNetwork;
-pub use library::synchronise;
+pub use libtorch_ffi::synchronise;
 pub use trainer::TorchTrainer;
 
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 pub enum Arithmetic {
     /// 32-bit numbers everywhere.
     Full,
-    /// bfloat16 for convolutions, which in a frozen network have the normalisation in them; weights,
+    /// bfloat16 for convolutions, which in a frozen network have the batch norm in them; weights,
     /// statistics, linear layers and loss in 32 bits.
     Mixed,
 }
@@ -44,15 +44,15 @@ impl Arithmetic {
 
 /// The GPU of this index. A search for the fastest kernels may find others in every run.
 pub(super) fn device(index: usize, search: bool) -> Result<Device> {
-    library::load_cuda()?;
+    libtorch_ffi::load_cuda()?;
     let found = tch::Cuda::device_count();
     if (index as i64) < found {
-        library::make_current(index as i32)?;
-        library::keep_32_bits()?;
+        libtorch_ffi::make_current(index as i32)?;
+        libtorch_ffi::keep_32_bits()?;
         // Results must repeat: cuDNN may otherwise choose kernels that add in changing order.
-        library::set_deterministic();
+        libtorch_ffi::set_deterministic();
         tch::Cuda::cudnn_set_benchmark(search);
-        // What is left for the processor is too small to be shared among its cores.
+        // What is left for the CPU is too small to be shared among its cores.
         tch::set_num_threads(1);
         return Ok(Device::Cuda(index));
     }

@@ -5,11 +5,11 @@ use ivoro::Matrix;
 use tch::{Device, Kind, Reduction, Tensor};
 
 use super::Arithmetic;
+use super::custom_loss::Looks;
 use super::forward::{Network, linear};
 use super::fused::{Fused, Tape};
 use super::layout::Layout;
-use super::library::{Adam, Graph, sent};
-use super::student::Looks;
+use super::libtorch_ffi::{Adam, Graph, sent};
 use super::weights::{DeviceAverage, DeviceWeights, refresh};
 use crate::engine::{Batch, Normalisation, State, Tally, Trainer, begin};
 use crate::error::{Error, Result};
@@ -64,7 +64,7 @@ struct Inputs {
 }
 
 impl TorchTrainer {
-    /// Goes on from `state`.
+    /// Resumes from `state`.
     pub fn new(
         architecture: &Architecture,
         recipe: &Recipe,
@@ -141,7 +141,7 @@ impl TorchTrainer {
         })
     }
 
-    /// Points of images, with the batch's own statistics, and the way back.
+    /// Points of images, with the batch's own statistics, and the backward pass.
     pub(super) fn pass(&self, images: &Tensor) -> Result<(Tensor, Way)> {
         let weights = &self.weights.named;
         let Some(fused) = &self.fused else {
@@ -253,7 +253,7 @@ impl TorchTrainer {
 impl Trainer for TorchTrainer {
     fn step(&mut self, batch: Batch<'_>, rate: f32) -> Result<()> {
         self.check(batch.pixels, batch.labels.len())?;
-        // The way back from points goes through the weights they were made with.
+        // The backward pass from points goes through the weights they were made with.
         self.looks.forget();
         if let Some(&label) = batch.labels.iter().find(|&&label| label as usize >= self.classes) {
             return Err(Error::Label { label, classes: self.classes });

@@ -1,6 +1,7 @@
 use super::*;
-use crate::engine::Student;
+use crate::engine::CustomLossTrainer;
 use crate::network::Weights;
+use crate::shape::Shape;
 
 const SHAPE: Shape = Shape { height: 16, width: 16, channels: 3 };
 
@@ -15,11 +16,11 @@ fn trainer(weights: &Weights, place: (Device, Arithmetic)) -> Result<TorchTraine
     TorchTrainer::new(architecture, &recipe, normalisation, SHAPE, &state, place)
 }
 
-/// Points of some images, and the gradient after a way back.
+/// Points of some images, and the gradient after a backward pass.
 fn there_and_back(trainer: &mut TorchTrainer) -> Result<(Matrix, Vec<f32>)> {
     let pixels: Vec<u8> =
         (0..64 * SHAPE.len()).map(|at| ivoro::random::mix(3, at as u64) as u8).collect();
-    let points = trainer.look(&pixels)?;
+    let points = trainer.embed(&pixels)?;
     let gradient: Vec<f32> = (0..points.as_slice().len())
         .map(|at| (ivoro::random::mix(4, at as u64) % 1000) as f32 / 500.0 - 1.0)
         .collect();
@@ -99,7 +100,7 @@ fn a_recorded_way_is_the_way_itself() -> Result<()> {
             assert!(there_and_back(&mut trainer)? == once, "another way");
         }
         // Weights that have moved are seen by what was recorded.
-        trainer.change(1e-2)?;
+        trainer.apply_gradient(1e-2)?;
         assert!(there_and_back(&mut trainer)? != once, "the same way");
     }
     Ok(())

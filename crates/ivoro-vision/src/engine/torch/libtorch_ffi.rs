@@ -94,7 +94,7 @@ pub(super) fn sent<T: tch::kind::Element + Copy>(values: &[T], device: Device) -
     let (bytes, stride) = (size_of_val(values) as i64, 1i64);
     let mut made = std::ptr::null_mut();
     // SAFETY: the type is the one in libtorch's header shim.h; the zeros are the codes of bytes and
-    // of the processor's memory. The new tensor is ours and has room for the values.
+    // of the CPU's memory. The new tensor is ours and has room for the values.
     unsafe {
         if empty(1, &raw const bytes, &raw const stride, 0, 0, 0, &raw mut made) != 0 {
             return Err(Error::Engine { what: "no memory that a GPU can read".to_owned() });

@@ -1,13 +1,13 @@
-//! A network whose loss is the caller's. On a GPU the way from images to points and the way back are
-//! recorded once each and then replayed.
+//! A network whose loss is the caller's. On a GPU the forward and the backward pass are recorded once
+//! each and then replayed.
 
 use ivoro::Matrix;
 use tch::{Device, Kind, Tensor};
 
 use super::forward::weight;
-use super::library::{Graph, sent};
+use super::libtorch_ffi::{Graph, sent};
 use super::trainer::{TorchTrainer, WARM_UP, Way, matrix, size};
-use crate::engine::{Anchor, Student};
+use crate::engine::{Anchor, CustomLossTrainer};
 use crate::error::{Error, Result};
 
 /// What was looked at, and how.
@@ -16,12 +16,12 @@ pub(super) struct Looks {
     /// Images of a look, and how many looks in a row had as many.
     alike: (usize, u64),
     replayed: Option<Replayed>,
-    /// Points last looked at, with the way back to the weights.
+    /// Points last looked at, with the backward pass to the weights.
     last: Option<Looked>,
 }
 
 impl Looks {
-    /// The way back from points goes through the weights they were made with: it ends when those
+    /// The backward pass goes through the weights that the points were made with: it ends when those
     /// change.
     pub(super) fn forget(&mut self) {
         self.last = None;
@@ -40,9 +40,9 @@ struct Replayed {
     pixels: Tensor,
     points: Tensor,
     there: Graph,
-    /// The way back, until it is recorded.
+    /// The backward pass, until it is recorded.
     way: Option<Way>,
-    /// The way back from the gradient of the points, which comes into the tensor.
+    /// The backward pass from the gradient of the points, which comes into the tensor.
     back: Option<(Graph, Tensor)>,
 }
 
@@ -86,7 +86,7 @@ impl TorchTrainer {
         self.differentiate(&sum, way)
     }
 
-    /// The recorded way back; the first time, it is recorded.
+    /// The recorded backward pass; the first time, it is recorded.
     fn replay_back(&mut self, replayed: &mut Replayed, gradient: &Tensor) -> Result<()> {
         if let (Some(way), Device::Cuda(index)) = (replayed.way.take(), self.device) {
             let (points, place) = (&replayed.points, gradient.f_empty_like()?);
@@ -100,8 +100,8 @@ impl TorchTrainer {
     }
 }
 
-impl Student for TorchTrainer {
-    fn look(&mut self, pixels: &[u8]) -> Result<Matrix> {
+impl CustomLossTrainer for TorchTrainer {
+    fn embed(&mut self, pixels: &[u8]) -> Result<Matrix> {
         let images = pixels.len() / self.shape.len().max(1);
         self.check(pixels, images)?;
         self.looks.forget();
@@ -138,7 +138,7 @@ impl Student for TorchTrainer {
         self.layout.download(&self.weights.gradient)
     }
 
-    fn change(&mut self, rate: f32) -> Result<()> {
+    fn apply_gradient(&mut self, rate: f32) -> Result<()> {
         self.looks.forget();
         let _ = self.weights.rate.f_fill_(f64::from(rate))?;
         tch::no_grad(|| self.move_weights())?;
@@ -155,5 +155,5 @@ impl Student for TorchTrainer {
 }
 
 fn no_way() -> Error {
-    Error::Engine { what: "a way back without points".to_owned() }
+    Error::Engine { what: "a backward pass without points".to_owned() }
 }

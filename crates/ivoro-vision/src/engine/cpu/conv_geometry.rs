@@ -10,7 +10,7 @@ const COLUMNS: usize = 768;
 
 /// A convolution over images of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct ConvGeometry {
     /// Height of the input images.
     pub(super) height: usize,
     /// Width of the input images.
@@ -27,7 +27,7 @@ pub(super) struct Window {
     pub(super) padding: usize,
 }
 
-impl Window {
+impl ConvGeometry {
     pub(super) fn out_height(&self) -> usize {
         (self.height + 2 * self.padding - self.size) / self.stride + 1
     }
@@ -147,12 +147,12 @@ impl Window {
 }
 
 /// A kernel as the engine has it, `[height, width, in, out]`, from `[out, in, height, width]`.
-pub(super) fn kernel_to_engine(window: &Window, kernel: &[f32]) -> Vec<f32> {
-    let (taps, inner) = (window.taps(), window.taps() * window.inputs);
+pub(super) fn kernel_to_engine(geometry: &ConvGeometry, kernel: &[f32]) -> Vec<f32> {
+    let (taps, inner) = (geometry.taps(), geometry.taps() * geometry.inputs);
     let value = |at: usize| {
-        let (output, rest) = (at % window.outputs, at / window.outputs);
-        let (input, tap) = (rest % window.inputs, rest / window.inputs);
+        let (output, rest) = (at % geometry.outputs, at / geometry.outputs);
+        let (input, tap) = (rest % geometry.inputs, rest / geometry.inputs);
         kernel[output * inner + input * taps + tap]
     };
-    (0..window.kernel_len()).map(value).collect()
+    (0..geometry.kernel_len()).map(value).collect()
 }

@@ -1,5 +1,5 @@
-//! Networks computed by the engine that computes our own: those of convolutions, rectifiers, sums,
-//! pools and linear maps. All others are left to a runtime.
+//! Networks computed by the CPU engine of this crate: those of convolutions, ReLUs, sums, pools and
+//! linear maps. All others are left to a runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use super::input::Input;
 use super::operator::{Files, Node, floats, integers, is_standard, number, text};
 use super::options::Layout;
-use super::pool::Tensor;
-use super::wire::{Field, Fields};
+use super::protobuf::{Field, Fields};
+use super::to_features::Tensor;
 use super::{Compute, Source};
-use crate::engine::cpu::graph::{Builder, Graph};
+use crate::engine::cpu::graph::{Builder, Graph, Memory};
 use crate::network::affine;
 use crate::shape::Shape;
 
@@ -23,29 +23,37 @@ const TOGETHER: usize = 4;
 const FIRST_SET: u64 = 7;
 
 /// A network of operations that the engine has.
-pub(super) struct Own {
+pub(super) struct Builtin {
     graph: Graph,
     shape: Shape,
 }
 
-impl Own {
+impl Builtin {
     /// The network, if all of its operators are known here. Its images come channel by channel.
     pub(super) fn load(source: &Source, files: &Files, input: &Input) -> Option<Self> {
         let images = if input.fixed_batch { input.batch } else { input.batch.min(TOGETHER) };
-        let builder = Builder::new(images, input.shape);
-        let graph = Model::read(&source.file)?.graph(&input.name, files, builder)?;
+        let builder = Builder::bounded(images, input.shape);
+        let model = Model::read(&source.file, &source.outputs)?;
+        let graph = model.graph(&input.name, files, builder)?;
         Some(Self { graph, shape: input.shape })
     }
 
-    fn one(&self, numbers: Vec<f32>, wanted: &[usize], shared: bool) -> Vec<Tensor> {
+    fn one(
+        &self,
+        memory: &mut Memory,
+        numbers: &[f32],
+        wanted: &[usize],
+        shared: bool,
+    ) -> Vec<Tensor> {
         let images = numbers.len() / self.shape.len();
-        let found = self.graph.run(numbers, wanted, shared);
+        memory.images(numbers.len()).copy_from_slice(numbers);
+        let found = self.graph.run(memory, (images, self.shape), wanted, shared);
         let tensor = |(size, numbers)| Tensor { shape: vec![images, size], numbers };
         found.into_iter().map(tensor).collect()
     }
 }
 
-impl Compute for Own {
+impl Compute for Builtin {
     fn name(&self) -> &'static str {
         "ivoro"
     }
@@ -63,17 +71,20 @@ impl Compute for Own {
     }
 
     fn run(
-        &mut self,
+        &self,
         inputs: Vec<(Vec<f32>, [usize; 4])>,
         wanted: &[usize],
     ) -> Result<Vec<Vec<Tensor>>, String> {
         // Far fewer inputs than threads: all threads work on each.
         if 2 * inputs.len() <= rayon::current_num_threads() {
-            let one = |(numbers, _)| self.one(numbers, wanted, true);
-            return Ok(inputs.into_iter().map(one).collect());
+            let memory = &mut Memory::default();
+            let one = |(numbers, _): &(Vec<f32>, _)| self.one(memory, numbers, wanted, true);
+            return Ok(inputs.iter().map(one).collect());
         }
-        let one = |(numbers, _)| self.one(numbers, wanted, false);
-        Ok(inputs.into_par_iter().with_max_len(1).map(one).collect())
+        let one = |memory: &mut Memory, (numbers, _): &(Vec<f32>, _)| {
+            self.one(memory, numbers, wanted, false)
+        };
+        Ok(inputs.par_iter().with_max_len(1).map_init(Memory::default, one).collect())
     }
 }
 
@@ -81,13 +92,14 @@ impl Compute for Own {
 struct Model<'a> {
     nodes: Vec<Node<'a>>,
     weights: BTreeMap<&'a str, Field<'a>>,
+    /// The values wanted.
     outputs: Vec<&'a str>,
     /// Bytes of weights that may be read: a file that says one weight is many is no bargain.
     bytes: usize,
 }
 
 impl<'a> Model<'a> {
-    fn read(file: &'a [u8]) -> Option<Self> {
+    fn read(file: &'a [u8], outputs: &'a [String]) -> Option<Self> {
         let (mut graph, mut set) = (None, None);
         for field in Fields::new(file) {
             let field = field.ok()?;
@@ -100,7 +112,8 @@ impl<'a> Model<'a> {
         if set? < FIRST_SET {
             return None;
         }
-        let (nodes, weights, outputs) = Default::default();
+        let (nodes, weights) = Default::default();
+        let outputs = outputs.iter().map(String::as_str).collect();
         let mut model = Self { nodes, weights, outputs, bytes: 4 * file.len() };
         for field in graph?.fields().ok()? {
             let field = field.ok()?;
@@ -108,7 +121,6 @@ impl<'a> Model<'a> {
                 1 if model.nodes.len() == MOST_OPERATORS => return None,
                 1 => model.nodes.push(Node::read(&field)?),
                 5 => drop(model.weights.insert(text(&field, 8)?, field)),
-                12 => model.outputs.push(text(&field, 1)?),
                 _ => {}
             }
         }
@@ -159,7 +171,7 @@ struct Network<'n, 'a> {
     builder: Builder,
     /// Values by name, and whether they have two dimensions instead of four.
     values: BTreeMap<&'a str, (usize, bool)>,
-    /// Results of normalisations that are part of a convolution.
+    /// Results of batch norms that are part of a convolution.
     merged: BTreeSet<&'a str>,
 }
 
@@ -216,14 +228,14 @@ impl<'a> Network<'_, 'a> {
                 let plain = node.has_only(1) && node.number("ceil_mode", 0) == 0;
                 (plain.then(|| self.builder.maximum(input, node.stride(size)?))??, false)
             }
-            ("Relu", Some((input, flat))) => (self.builder.rectify(input)?, flat),
+            ("Relu", Some((input, flat))) => (self.builder.relu(input)?, flat),
             ("Add", Some((input, flat))) => {
                 let (other, like) = self.value(node, 1)?;
                 ((like == flat).then(|| self.builder.add(input, other))??, flat)
             }
             ("GlobalAveragePool", Some((input, false))) => (self.builder.mean(input)?, false),
             ("ReduceMean", Some((input, false))) => {
-                self.are_pixels(node)?;
+                self.reduces_over_pixels(node)?;
                 (self.builder.mean(input)?, node.number("keepdims", 1) == 0)
             }
             ("Gemm", Some((input, true))) => (self.linear(node, input)?, true),
@@ -232,7 +244,7 @@ impl<'a> Network<'_, 'a> {
             ("Dropout", Some(value)) if node.has_only(2) => value,
             ("Flatten", Some((input, _))) if node.number("axis", 1) == 1 => self.flat(input)?,
             ("Squeeze", Some((input, false))) => {
-                self.are_pixels(node)?;
+                self.reduces_over_pixels(node)?;
                 self.flat(input)?
             }
             ("Reshape", Some((input, _))) => {
@@ -255,7 +267,7 @@ impl<'a> Network<'_, 'a> {
     }
 
     /// Whether the axes of an operator are rows and columns.
-    fn are_pixels(&mut self, node: &Node<'a>) -> Option<()> {
+    fn reduces_over_pixels(&mut self, node: &Node<'a>) -> Option<()> {
         let axes = match node.inputs.len() {
             1 => node.numbers("axes").to_vec(),
             _ => self.integers(node, 1)?,
@@ -263,7 +275,7 @@ impl<'a> Network<'_, 'a> {
         matches!(axes[..], [2 | -2, 3 | -1] | [3 | -1, 2 | -2]).then_some(())
     }
 
-    /// A convolution, with the normalisation after it if nothing else takes its result.
+    /// A convolution, with the batch norm after it if nothing else takes its result.
     fn convolve(&mut self, node: &Node<'a>, input: usize) -> Option<()> {
         let (shape, mut kernel) = self.floats(node, 1)?;
         let &[outputs, inputs, height, width] = &shape[..] else { return None };
@@ -289,7 +301,7 @@ impl<'a> Network<'_, 'a> {
         self.name(name, (value, false))
     }
 
-    /// Makes a normalisation part of the convolution before it.
+    /// Makes a batch norm part of the convolution before it.
     fn normalise(&mut self, node: &Node<'a>, kernel: &mut [f32], bias: &mut [f32]) -> Option<()> {
         let outputs = bias.len();
         let plain = is_standard(node.domain) && node.has_only(5);

@@ -1,14 +1,14 @@
-//! Batch normalisation with what follows it: the way around is added, negative values become 0.
+//! Batch norm with what follows it: the shortcut is added, negative values become 0.
 //!
 //! With γ, β learned, μ, σ² over all pixels of all images and ε = 1e-5:
-//! `out = max(0, γ (raw − μ) / √(σ² + ε) + β + around)`.
+//! `out = max(0, γ (raw − μ) / √(σ² + ε) + β + shortcut)`.
 
 #![expect(
     clippy::inline_always,
-    reason = "only what is inlined is compiled for the instructions of the processor at hand"
+    reason = "only what is inlined is compiled for the instructions of the CPU at hand"
 )]
 
-use pulp::Arch;
+use ivoro::vectors::vectorised;
 use rayon::prelude::*;
 
 use crate::network::EPSILON;
@@ -31,7 +31,7 @@ impl Moments {
     pub(super) fn of(tile: &[f32], channels: usize) -> Self {
         let rows = tile.len() / channels;
         let (mut mean, mut squares) = (vec![0.0; channels], vec![0.0; channels]);
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || {
                 for row in tile.chunks_exact(channels) {
@@ -105,12 +105,12 @@ fn join(moments: &[Moments], channel: usize) -> (f64, f64) {
 
 /// What is added before negative values become 0.
 #[derive(Clone, Copy)]
-pub(super) enum Around<'a> {
+pub(super) enum Shortcut<'a> {
     /// Nothing.
     None,
     /// The block's input.
     Same(&'a [f32]),
-    /// A convolution of it, with its own normalisation.
+    /// A convolution of it, with its own batch norm.
     Convolved(&'a [f32], &'a Statistics),
 }
 
@@ -119,38 +119,38 @@ fn task(channels: usize) -> usize {
     (VALUES / channels).max(1) * channels
 }
 
-/// Writes the normalised values, with what goes around added, negative ones as 0.
-pub(super) fn forward(raw: &[f32], statistics: &Statistics, around: Around, out: &mut [f32]) {
+/// Writes the normalised values, with the shortcut added, negative ones as 0.
+pub(super) fn forward(raw: &[f32], statistics: &Statistics, shortcut: Shortcut, out: &mut [f32]) {
     let channels = statistics.mean.len();
     let length = task(channels);
     out.par_chunks_mut(length).enumerate().for_each(|(index, out)| {
         let part = index * length..index * length + out.len();
         let raw = &raw[part.clone()];
-        let around = match around {
-            Around::None => Around::None,
-            Around::Same(input) => Around::Same(&input[part]),
-            Around::Convolved(raw, statistics) => Around::Convolved(&raw[part], statistics),
+        let shortcut = match shortcut {
+            Shortcut::None => Shortcut::None,
+            Shortcut::Same(input) => Shortcut::Same(&input[part]),
+            Shortcut::Convolved(raw, statistics) => Shortcut::Convolved(&raw[part], statistics),
         };
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
-            || forward_rows(raw, statistics, around, out),
+            || forward_rows(raw, statistics, shortcut, out),
         );
     });
 }
 
 #[inline(always)]
-fn forward_rows(raw: &[f32], statistics: &Statistics, around: Around, out: &mut [f32]) {
+fn forward_rows(raw: &[f32], statistics: &Statistics, shortcut: Shortcut, out: &mut [f32]) {
     let Statistics { factor, shift, .. } = statistics;
     let channels = factor.len();
     let rows = out.chunks_exact_mut(channels).zip(raw.chunks_exact(channels));
-    match around {
-        Around::None => rows.for_each(|(out, raw)| {
+    match shortcut {
+        Shortcut::None => rows.for_each(|(out, raw)| {
             let values = out.iter_mut().zip(raw).zip(factor.iter().zip(shift));
             values.for_each(|((out, raw), (factor, shift))| {
                 *out = (raw * factor + shift).max(0.0);
             });
         }),
-        Around::Same(input) => {
+        Shortcut::Same(input) => {
             rows.zip(input.chunks_exact(channels)).for_each(|((out, raw), input)| {
                 let values = out.iter_mut().zip(raw).zip(factor.iter().zip(shift)).zip(input);
                 values.for_each(|(((out, raw), (factor, shift)), input)| {
@@ -158,7 +158,7 @@ fn forward_rows(raw: &[f32], statistics: &Statistics, around: Around, out: &mut 
                 });
             });
         }
-        Around::Convolved(other, also) => {
+        Shortcut::Convolved(other, also) => {
             rows.zip(other.chunks_exact(channels)).for_each(|((out, raw), other)| {
                 let own = raw.iter().zip(factor.iter().zip(shift));
                 let also = other.iter().zip(also.factor.iter().zip(&also.shift));
@@ -171,7 +171,7 @@ fn forward_rows(raw: &[f32], statistics: &Statistics, around: Around, out: &mut 
     }
 }
 
-/// Sums over all rows that gradients of a normalisation need.
+/// Sums over all rows that gradients of a batch norm need.
 #[derive(Clone, Debug)]
 pub(super) struct Sums {
     /// Σ gradient.
@@ -180,7 +180,7 @@ pub(super) struct Sums {
     centred: Vec<f32>,
 }
 
-/// Gradients become 0 where the output is 0; returns the sums for each normalisation in `layers`.
+/// Gradients become 0 where the output is 0; returns the sums for each batch norm in `layers`.
 pub(super) fn mask_and_sum(
     gradient: &mut [f32],
     out: &[f32],
@@ -198,7 +198,7 @@ pub(super) fn mask_and_sum(
             let from = index * length;
             let sum = |&(raw, statistics): &(&[f32], &Statistics)| {
                 let raw = &raw[from..from + gradient.len()];
-                Arch::new().dispatch(
+                vectorised(
                     #[inline(always)]
                     || sum_rows(gradient, raw, &statistics.mean),
                 )
@@ -244,7 +244,7 @@ impl Sums {
     }
 }
 
-/// The gradient of the values before normalisation, in place.
+/// The gradient of the values before batch norm, in place.
 pub(super) fn backward_here(
     gradient: &mut [f32],
     raw: &[f32],
@@ -255,7 +255,7 @@ pub(super) fn backward_here(
     let (slope, level) = corrections(statistics, sums, gradient.len() / channels);
     let length = task(channels);
     gradient.par_chunks_mut(length).zip(raw.par_chunks(length)).for_each(|(gradient, raw)| {
-        Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || {
                 let rows = gradient.chunks_exact_mut(channels).zip(raw.chunks_exact(channels));

@@ -1,38 +1,38 @@
-//! Squares of outputs and the sums before and after their products; see [`winograd`](super::winograd).
+//! Tiles of outputs and the sums before and after their products; see [`winograd`](super::winograd).
 
 #![expect(
     clippy::inline_always,
-    reason = "only what is inlined is compiled for the instructions of the processor at hand"
+    reason = "only what is inlined is compiled for the instructions of the CPU at hand"
 )]
 
 use std::ops::Range;
 
-use super::product::Store;
-use super::window::Window;
+use super::conv_geometry::ConvGeometry;
+use super::gemm::Store;
 
-/// Squares of 2×2 outputs over images of one size.
+/// Tiles of 2×2 outputs over images of one size.
 #[derive(Clone, Copy)]
-pub(super) struct Squares {
-    pub(super) window: Window,
-    /// Squares in a row.
+pub(super) struct WinogradTiles {
+    pub(super) geometry: ConvGeometry,
+    /// Tiles in a row.
     pub(super) across: usize,
-    /// Rows of squares in an image.
+    /// Rows of tiles in an image.
     pub(super) down: usize,
-    /// Rows of squares that are handled at once.
+    /// Rows of tiles that are handled at once.
     pub(super) at_once: usize,
     /// Images that one task handles.
     pub(super) images: usize,
 }
 
-impl Squares {
-    pub(super) fn of(window: &Window) -> Self {
-        let (across, down) = (window.width.div_ceil(2), window.height.div_ceil(2));
-        let squares = (8192 / window.inputs.max(window.outputs)).clamp(64, 128);
-        let images = (squares / (across * down)).max(1);
-        Self { window: *window, across, down, at_once: (squares / across).max(1), images }
+impl WinogradTiles {
+    pub(super) fn of(geometry: &ConvGeometry) -> Self {
+        let (across, down) = (geometry.width.div_ceil(2), geometry.height.div_ceil(2));
+        let tiles = (8192 / geometry.inputs.max(geometry.outputs)).clamp(64, 128);
+        let images = (tiles / (across * down)).max(1);
+        Self { geometry: *geometry, across, down, at_once: (tiles / across).max(1), images }
     }
 
-    /// The parts that the rows of squares of `images` images are handled in.
+    /// The parts that the rows of tiles of `images` images are handled in.
     pub(super) fn parts(&self, images: usize) -> impl Iterator<Item = Range<usize>> + use<> {
         let (rows, at_once) = (images * self.down, self.at_once);
         (0..rows).step_by(at_once).map(move |row| row..(row + at_once).min(rows))
@@ -44,22 +44,22 @@ impl Squares {
         images: usize,
         out: &'a mut [f32],
     ) -> impl Iterator<Item = (Range<usize>, &'a mut [f32])> + use<'a> {
-        let (squares, mut rest) = (*self, out);
-        let line = self.window.width * self.window.outputs;
+        let (tiles, mut rest) = (*self, out);
+        let line = self.geometry.width * self.geometry.outputs;
         self.parts(images).map(move |rows| {
             let last = rows.end - 1;
-            let image_end = (last / squares.down + 1) * squares.window.height;
-            let end = (squares.pixel_row(last) + 2).min(image_end);
-            let length = (end - squares.pixel_row(rows.start)) * line;
+            let image_end = (last / tiles.down + 1) * tiles.geometry.height;
+            let end = (tiles.pixel_row(last) + 2).min(image_end);
+            let length = (end - tiles.pixel_row(rows.start)) * line;
             let (part, more) = std::mem::take(&mut rest).split_at_mut(length);
             rest = more;
             (rows, part)
         })
     }
 
-    /// The first row of pixels, counted through all images, of a row of squares.
+    /// The first row of pixels, counted through all images, of a row of tiles.
     pub(super) fn pixel_row(&self, row: usize) -> usize {
-        row / self.down * self.window.height + 2 * (row % self.down)
+        row / self.down * self.geometry.height + 2 * (row % self.down)
     }
 
     /// Values of a row of pixels, with room for what lies outside the image.
@@ -67,7 +67,7 @@ impl Squares {
         (2 * self.across + 2) * channels
     }
 
-    /// Writes Bᵀ d B for `rows`, as `[point, square, channel]`. `lines` is memory for four lines.
+    /// Writes Bᵀ d B for `rows`, as `[point, tile, channel]`. `lines` is memory for four lines.
     #[inline(always)]
     pub(super) fn spread_inputs(
         &self,
@@ -76,13 +76,14 @@ impl Squares {
         lines: &mut [f32],
         out: &mut [f32],
     ) {
-        let Window { width, height, inputs, .. } = self.window;
+        let ConvGeometry { width, height, inputs, .. } = self.geometry;
         let line = self.line(inputs);
         let count = rows.len() * self.across;
         lines.fill(0.0);
         for (index, row) in rows.clone().enumerate() {
             let top = 2 * (row % self.down);
-            let image = &images[row / self.down * self.window.in_len()..][..self.window.in_len()];
+            let image =
+                &images[row / self.down * self.geometry.in_len()..][..self.geometry.in_len()];
             let pixels = |at: usize| {
                 // Row 0 is the padding above the image.
                 let inside = (1..=height).contains(&(top + at));
@@ -92,10 +93,10 @@ impl Squares {
             for (out, (left, sign, right)) in lines.chunks_exact_mut(line).zip(pairs(d)) {
                 combine(left, sign, right, &mut out[inputs..(width + 1) * inputs]);
             }
-            for square in 0..self.across {
-                let at = index * self.across + square;
+            for tile in 0..self.across {
+                let at = index * self.across + tile;
                 for (vertical, line) in lines.chunks_exact(line).enumerate() {
-                    let pixel = |x: usize| Some(&line[(2 * square + x) * inputs..][..inputs]);
+                    let pixel = |x: usize| Some(&line[(2 * tile + x) * inputs..][..inputs]);
                     let d = [pixel(0), pixel(1), pixel(2), pixel(3)];
                     for (horizontal, (left, sign, right)) in pairs(d).into_iter().enumerate() {
                         let point = 4 * vertical + horizontal;
@@ -107,7 +108,7 @@ impl Squares {
         }
     }
 
-    /// Writes Aᵀ M A, given as `[point, square, channel]`, to the pixels of `rows`.
+    /// Writes Aᵀ M A, given as `[point, tile, channel]`, to the pixels of `rows`.
     #[inline(always)]
     pub(super) fn gather_outputs(
         &self,
@@ -117,23 +118,23 @@ impl Squares {
         out: &mut [f32],
         store: Store,
     ) {
-        let Window { width, height, outputs, .. } = self.window;
+        let ConvGeometry { width, height, outputs, .. } = self.geometry;
         let count = rows.len() * self.across;
         let first = self.pixel_row(rows.start);
         for (index, row) in rows.clone().enumerate() {
-            for square in 0..self.across {
-                let at = index * self.across + square;
+            for tile in 0..self.across {
+                let at = index * self.across + tile;
                 let point = |point: usize| &points[(point * count + at) * outputs..][..outputs];
-                // Over the columns of the square first: `[row of points, column]`.
+                // Over the columns of the tile first: `[row of points, column]`.
                 for (vertical, sums) in sums.chunks_exact_mut(2 * outputs).enumerate() {
                     let (left, right) = sums.split_at_mut(outputs);
                     let m = [0, 1, 2, 3].map(|horizontal| point(4 * vertical + horizontal));
                     shrink(m, [Some(left), Some(right)], Store::Replace);
                 }
-                for column in 0..2.min(width - 2 * square) {
+                for column in 0..2.min(width - 2 * tile) {
                     let s = [0, 1, 2, 3]
                         .map(|vertical| &sums[(2 * vertical + column) * outputs..][..outputs]);
-                    let pixel = (self.pixel_row(row) - first) * width + 2 * square + column;
+                    let pixel = (self.pixel_row(row) - first) * width + 2 * tile + column;
                     let out = &mut out[pixel * outputs..];
                     if 2 * (row % self.down) + 1 < height {
                         let (above, below) = out.split_at_mut(width * outputs);
@@ -155,7 +156,7 @@ impl Squares {
         lines: &mut [f32],
         out: &mut [f32],
     ) {
-        let Window { width, height, outputs, .. } = self.window;
+        let ConvGeometry { width, height, outputs, .. } = self.geometry;
         let line = self.line(outputs);
         let count = rows.len() * self.across;
         lines.fill(0.0);
@@ -169,10 +170,10 @@ impl Squares {
             {
                 combine(left, sign, right, &mut out[..width * outputs]);
             }
-            for square in 0..self.across {
-                let at = index * self.across + square;
+            for tile in 0..self.across {
+                let at = index * self.across + tile;
                 for (vertical, line) in lines.chunks_exact(line).enumerate() {
-                    let pixel = |x: usize| Some(&line[(2 * square + x) * outputs..][..outputs]);
+                    let pixel = |x: usize| Some(&line[(2 * tile + x) * outputs..][..outputs]);
                     let parts = stretch(pixel(0), pixel(1)).into_iter().enumerate();
                     for (horizontal, (left, sign, right)) in parts {
                         let point = 4 * vertical + horizontal;

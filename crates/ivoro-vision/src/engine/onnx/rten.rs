@@ -6,9 +6,9 @@ use std::thread::ScopedJoinHandle;
 
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueView};
 
+use super::Compute;
 use super::operator::Files;
-use super::pool::Tensor;
-use super::{Compute, Source};
+use super::to_features::Tensor;
 
 /// Images of one input: few, so that there is one for every core.
 const TOGETHER: usize = 4;
@@ -26,13 +26,13 @@ pub(super) struct Rten {
 
 impl Rten {
     /// Loads the network, or says why not.
-    pub(super) fn load(source: &Source, files: Files, input: &str) -> Result<Self, String> {
+    pub(super) fn load(file: Vec<u8>, files: Files, input: &str) -> Result<Self, String> {
         let mut options = ModelOptions::with_all_ops();
         options.prepack_weights(true);
         for (name, bytes) in files {
             options.external_data(&name, bytes);
         }
-        let model = options.load(source.file.clone()).map_err(|error| error.to_string())?;
+        let model = options.load(file).map_err(|error| error.to_string())?;
         let input = model.node_id(input).map_err(|error| error.to_string())?;
         let outputs = model.output_ids().to_vec();
         // Its own pool counts cores as the system lists them, not as the process may use them.
@@ -71,21 +71,21 @@ impl Compute for Rten {
     }
 
     fn run(
-        &mut self,
+        &self,
         inputs: Vec<(Vec<f32>, [usize; 4])>,
         wanted: &[usize],
     ) -> Result<Vec<Vec<Tensor>>, String> {
         if let [input] = &inputs[..] {
             return Ok(vec![self.one(input, wanted, &self.all)?]);
         }
-        let (network, next) = (&*self, AtomicUsize::new(0));
+        let next = AtomicUsize::new(0);
         let work = |threads: &Arc<ThreadPool>| {
             let mut found = Vec::new();
             while let Some((at, input)) = {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 inputs.get(at).map(|input| (at, input))
             } {
-                found.push((at, network.one(input, wanted, threads)));
+                found.push((at, self.one(input, wanted, threads)));
             }
             found
         };

@@ -1,10 +1,10 @@
-//! The engine of our own networks gives what a runtime gives, and leaves it what it does not know.
+//! The built-in engine gives what a runtime gives, and leaves it what it does not know.
 
 use ivoro_vision::dataset::Shape;
 use ivoro_vision::engine::Backbone;
 use ivoro_vision::engine::onnx::{Layout, OnnxError, OnnxNetwork, OnnxOptions, Runtime};
 
-use super::build::{field, file, node, small, value};
+use super::fixtures::{field, file, node, small, value};
 use super::{TINY, open, options, refusal};
 
 const SHAPE: Shape = Shape { height: 37, width: 29, channels: 3 };
@@ -126,13 +126,13 @@ fn compare(network: &[u8], names: &[&str]) {
     let layers: Vec<usize> = (0..names.len()).collect();
     let features = |runtime, batch| {
         let settings = OnnxOptions { runtime, batch, ..options(names) };
-        let mut network = open(network, &settings).unwrap();
+        let network = open(network, &settings).unwrap();
         (network.runtime(), network.features(&images, SHAPE, &layers).unwrap())
     };
     let (name, expected) = features(Runtime::Rten, 16);
     assert_eq!(name, "rten");
     for batch in [1, 3, 16] {
-        let (name, found) = features(Runtime::Own, batch);
+        let (name, found) = features(Runtime::Builtin, batch);
         assert_eq!(name, "ivoro");
         for ((found, expected), name) in found.iter().zip(&expected).zip(names) {
             assert_eq!((found.rows(), found.cols()), (9, expected.cols()), "{name}");
@@ -162,7 +162,7 @@ fn sums_are_right_wherever_their_parts_come_from() {
     let weights = [weight("k", &[3, 3, 3, 3], 0.0), weight("k2", &[3, 3, 3, 3], 0.1)];
     let add = |one, other, out| operator("Add", &[one, other], out, &[]);
     let relu = |input, output| operator("Relu", &[input], output, &[]);
-    // onto the images; onto what is convolved; of two rectified; of one and itself
+    // onto the images; onto what is convolved; of two cut off; of one and itself
     let onto_images = [convolve("in", "k", "c"), add("in", "c", "s"), relu("s", "out")];
     let onto_input =
         [relu("in", "r"), convolve("r", "k", "c"), add("c", "r", "s"), relu("s", "out")];
@@ -217,12 +217,12 @@ fn the_ways_to_write_a_mean_are_known() {
 #[test]
 fn any_number_of_threads_gives_the_same_features() {
     let (network, images) = (residual(), pixels(9));
-    let settings = OnnxOptions { runtime: Runtime::Own, ..options(&["answer", "s2"]) };
-    let mut network = open(&network, &settings).unwrap();
+    let settings = OnnxOptions { runtime: Runtime::Builtin, ..options(&["answer", "s2"]) };
+    let network = open(&network, &settings).unwrap();
     // One image is shared by all threads; nine are three parts, a thread for each.
     for count in [1, 9] {
         let images = &images[..count * SHAPE.len()];
-        let mut features = |threads| {
+        let features = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| network.features(images, SHAPE, &[0, 1]).unwrap())
         };
@@ -237,24 +237,24 @@ fn any_number_of_threads_gives_the_same_features() {
 fn what_it_does_not_know_is_left_to_a_runtime() {
     let settings = |runtime, outputs: &[&str]| OnnxOptions { runtime, ..options(outputs) };
     let whole = residual();
-    let error = refusal(&whole, &settings(Runtime::Own, &[]));
+    let error = refusal(&whole, &settings(Runtime::Builtin, &[]));
     assert!(matches!(error, OnnxError::Refused { runtime: "ivoro", .. }), "{error}");
     let rten = open(&whole, &settings(Runtime::Automatic, &[])).unwrap();
     assert_ne!(rten.runtime(), "ivoro");
     // The mean and what else is needed are known; the rest of the network is not looked at.
-    let own = open(&whole, &settings(Runtime::Own, &["flat"])).unwrap();
+    let own = open(&whole, &settings(Runtime::Builtin, &["flat"])).unwrap();
     assert_eq!((own.runtime(), own.layers()), ("ivoro", &[("flat".to_owned(), 24)][..]));
-    assert_eq!(open(TINY, &settings(Runtime::Own, &["flat"])).unwrap().runtime(), "ivoro");
+    assert_eq!(open(TINY, &settings(Runtime::Builtin, &["flat"])).unwrap().runtime(), "ivoro");
     let one = |kind: &str, inputs: &[&str], attributes: &[Vec<u8>], weights: &[Vec<u8>]| {
         network(&[operator(kind, inputs, "out", attributes)], weights, "out")
     };
     let refused = |network: &[u8]| {
-        let error = refusal(network, &settings(Runtime::Own, &[]));
+        let error = refusal(network, &settings(Runtime::Builtin, &[]));
         assert!(matches!(error, OnnxError::Refused { runtime: "ivoro", .. }), "{error}");
     };
     let kernel = [weight("k", &[3, 3, 3, 3], 0.0)];
     let convolve = |attributes: &[Vec<u8>]| one("Conv", &["in", "k"], attributes, &kernel);
-    assert!(open(&convolve(&[]), &settings(Runtime::Own, &[])).is_ok());
+    assert!(open(&convolve(&[]), &settings(Runtime::Builtin, &[])).is_ok());
     for attributes in [
         numbers("dilations", &[2, 2]),
         numbers("pads", &[1, 1, 0, 0]),
@@ -277,7 +277,7 @@ fn what_it_does_not_know_is_left_to_a_runtime() {
     refused(&one("Flatten", &["in"], &[], &[]));
     refused(&one("ReduceMean", &["in"], &[numbers("axes", &[1, 2])], &[]));
     let dropout = |inputs: &[&str]| one("Dropout", inputs, &[], &[]);
-    assert!(open(&dropout(&["in"]), &settings(Runtime::Own, &[])).is_ok());
+    assert!(open(&dropout(&["in"]), &settings(Runtime::Builtin, &[])).is_ok());
     refused(&dropout(&["in", "", "training"]));
     // A name for two values, which changes what it stands for.
     let twice = [operator("Relu", &["in"], "x", &[]), operator("Relu", &["x"], "x", &[])];
@@ -302,8 +302,8 @@ fn weights_may_lie_in_a_file_beside_the_network() {
     let features = |kernel: &[u8], bias: &[u8]| {
         let weights = [tensor("k", &[4, 3, 3, 3], kernel), tensor("b", &[4], bias)];
         std::fs::write(&path, network(&nodes, &weights, "out")).unwrap();
-        let settings = OnnxOptions { runtime: Runtime::Own, ..options(&[]) };
-        let mut network = OnnxNetwork::open(&path, &settings)?;
+        let settings = OnnxOptions { runtime: Runtime::Builtin, ..options(&[]) };
+        let network = OnnxNetwork::open(&path, &settings)?;
         network.features(&pixels(2), SHAPE, &[0])
     };
     let inside = features(&field(9, &kernel), &field(9, &bias)).unwrap();
@@ -358,7 +358,7 @@ fn weights_without_numbers_are_refused() {
         network(&linear, &[empty("k", &[0, 1 << 62])], "out"),
     ];
     for network in networks {
-        for runtime in [Runtime::Own, Runtime::Automatic] {
+        for runtime in [Runtime::Builtin, Runtime::Automatic] {
             let settings = OnnxOptions { runtime, ..options(&[]) };
             assert!(open(&network, &settings).is_err());
         }
