@@ -6,10 +6,12 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use ivoro::View;
 use ivoro_eval::{ClassOrder, Protocol};
-use ivoro_vision::dataset::{Broken, Dataset, Fit, How, OpenOptions, Shape, Split};
-use ivoro_vision::engine::Device;
+use ivoro_vision::dataset::{Broken, Dataset, Fit, OpenOptions, Shape, Split};
+use ivoro_vision::engine::{Device, Normalisation};
 use ivoro_vision::network::{Architecture, Precision, Stem};
+use ivoro_vision::shape::{FitHow, Fitting};
 use ivoro_vision::train::Recipe;
+use ivoro_vision::{FrozenNetwork, NetworkOptions};
 
 use crate::failure::Failure;
 use crate::grid::pair;
@@ -66,25 +68,15 @@ impl FitArguments {
     /// The shape that images are brought to: the size given, else the one that the network was
     /// made for, else that of the first image, which all others must then have too.
     pub(crate) fn fit(&self, own: Shape, network: Option<Fit>) -> Fit {
-        let channels = network.map_or(own.channels, |fit| fit.shape.channels);
-        let shape = match (self.size, network) {
-            (Some(size), _) => Shape { height: size, width: size, channels },
-            (None, Some(fit)) if fit.shape.height > 0 => fit.shape,
-            (None, _) => Shape { channels, ..own },
-        };
-        // sides of a centre are 7/8 of the shorter side before
-        let centre = How::ResizeThenCentreCrop { resize: shape.height.max(shape.width) * 8 / 7 };
-        let trained = network.map(|fit| match fit.how {
-            How::ResizeThenCentreCrop { .. } if fit.shape != shape => centre,
-            how => how,
+        self.fitting().fit(own, network)
+    }
+
+    pub(crate) fn fitting(&self) -> Fitting {
+        let how = self.fit.map(|choice| match choice {
+            FitChoice::Stretch => FitHow::Stretch,
+            FitChoice::Centre => FitHow::Centre,
         });
-        let untrained = if self.size.is_none() { How::Exact } else { How::Resize };
-        let how = match self.fit {
-            Some(FitChoice::Stretch) => How::Resize,
-            Some(FitChoice::Centre) => centre,
-            None => trained.unwrap_or(untrained),
-        };
-        Fit { shape, how }
+        Fitting { size: self.size, how }
     }
 }
 
@@ -359,6 +351,23 @@ impl BackboneArguments {
     /// Images computed at once.
     pub(crate) fn batch(&self) -> usize {
         self.batch.unwrap_or(self.device.batch()).max(1)
+    }
+
+    /// Opens the network that is named.
+    pub(crate) fn open(&self, fitting: &FitArguments) -> Result<FrozenNetwork, Failure> {
+        let Some(path) = &self.backbone else {
+            let text = "images need a network that looks at them: name one with --backbone";
+            return Err(Failure::Usage(text.to_owned()));
+        };
+        let (mean, deviation) = (self.onnx_mean.clone(), self.onnx_deviation.clone());
+        let options = NetworkOptions {
+            device: self.device.clone(),
+            batch: self.batch,
+            fitting: fitting.fitting(),
+            onnx_outputs: self.onnx_outputs.clone(),
+            normalisation: (!mean.is_empty()).then_some(Normalisation { mean, deviation }),
+        };
+        Ok(FrozenNetwork::open(path, &options)?)
     }
 }
 

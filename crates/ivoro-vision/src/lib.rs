@@ -1,14 +1,17 @@
-//! From images to features.
+#![doc = include_str!("../README.md")]
 
 pub mod baselines;
+pub mod cache;
 pub mod dataset;
 pub mod engine;
 pub mod error;
 pub mod extract;
 pub mod network;
 pub mod recipe;
+pub mod recogniser;
 pub mod shape;
 pub mod train;
 pub mod view;
 
 pub use error::{Error, Result};
+pub use recogniser::{FrozenNetwork, NetworkOptions, Recogniser};

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 /// The most pixels of a file that are decoded: enough for any camera, and far from a bomb.
 pub(crate) const MOST_PIXELS: u64 = 1 << 27;
 
 /// Height, width and channels (1 or 3) of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Shape {
     /// Rows.
     pub height: usize,
@@ -42,7 +44,7 @@ impl fmt::Display for Shape {
 }
 
 /// The shape that images are brought to, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Fit {
     /// The shape wanted.
     pub shape: Shape,
@@ -51,7 +53,8 @@ pub struct Fit {
 }
 
 /// How an image of another shape is brought to the one asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum How {
     /// Not at all: another size or number of channels is an error.
     Exact,
@@ -77,5 +80,49 @@ impl fmt::Display for How {
             Self::Resize => f.write_str("stretch"),
             Self::ResizeThenCentreCrop { resize } => write!(f, "centre of {resize}"),
         }
+    }
+}
+
+/// What a caller wants of the size of images; by default, what the network was trained with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fitting {
+    /// Side of the square that images are brought to.
+    pub size: Option<usize>,
+    /// How other sizes are brought to it.
+    pub how: Option<FitHow>,
+}
+
+/// How images of other sizes are brought to a square.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FitHow {
+    /// Both sides are scaled on their own.
+    Stretch,
+    /// The shorter side is scaled to 8/7 of the size, then the centre is cut out.
+    Centre,
+}
+
+impl Fitting {
+    /// The shape that images are brought to: the size given, else the one that the network was
+    /// made for, else that of the first image (`own`), which all others must then have too.
+    pub fn fit(self, own: Shape, network: Option<Fit>) -> Fit {
+        let channels = network.map_or(own.channels, |fit| fit.shape.channels);
+        let shape = match (self.size, network) {
+            (Some(size), _) => Shape { height: size, width: size, channels },
+            (None, Some(fit)) if fit.shape.height > 0 => fit.shape,
+            (None, _) => Shape { channels, ..own },
+        };
+        // sides of a centre are 7/8 of the shorter side before
+        let centre = How::ResizeThenCentreCrop { resize: shape.height.max(shape.width) * 8 / 7 };
+        let trained = network.map(|fit| match fit.how {
+            How::ResizeThenCentreCrop { .. } if fit.shape != shape => centre,
+            how => how,
+        });
+        let untrained = if self.size.is_none() { How::Exact } else { How::Resize };
+        let how = match self.how {
+            Some(FitHow::Stretch) => How::Resize,
+            Some(FitHow::Centre) => centre,
+            None => trained.unwrap_or(untrained),
+        };
+        Fit { shape, how }
     }
 }

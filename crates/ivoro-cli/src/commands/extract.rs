@@ -1,72 +1,23 @@
+//! The verb `extract`: features of a data set of images, in a file.
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anstream::eprintln;
-use ivoro_vision::dataset::{Dataset, Fit, How, Shape};
-use ivoro_vision::engine::onnx::{OnnxNetwork, OnnxOptions};
-use ivoro_vision::engine::{Backbone, Normalisation};
+use ivoro_vision::dataset::Dataset;
+use ivoro_vision::engine::Backbone;
 use ivoro_vision::extract::{Extracted, Extraction, extract};
-use ivoro_vision::network::{Weights, fingerprint};
 
 use crate::failure::Failure;
 use crate::image_args::{BackboneArguments, ExtractArguments, PrecisionChoice, views};
 use crate::{output, progress};
 
-/// A frozen network from a file, with a hash of what it is.
-pub(crate) struct Loaded {
-    pub(crate) backbone: Box<dyn Backbone>,
-    pub(crate) fingerprint: String,
-    /// What images are brought to for it; height and width are 0 where any will do.
-    pub(crate) fit: Fit,
-}
-
-/// Opens the network that the arguments name.
-pub(crate) fn load(arguments: &BackboneArguments, size: Option<usize>) -> Result<Loaded, Failure> {
-    let Some(path) = &arguments.backbone else {
-        let text = "images need a network that looks at them: name one with --backbone";
-        return Err(Failure::Usage(text.to_owned()));
-    };
-    let bytes = fs_err::read(path)?;
-    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
-        return load_onnx(arguments, path, bytes, size);
-    }
-    let weights = Weights::from_bytes(path, &bytes)?;
-    Ok(Loaded {
-        backbone: arguments.device.backbone(&weights)?,
-        fingerprint: fingerprint(&bytes),
-        fit: weights.fit(),
-    })
-}
-
-fn load_onnx(
-    arguments: &BackboneArguments,
-    path: &Path,
-    bytes: Vec<u8>,
-    size: Option<usize>,
-) -> Result<Loaded, Failure> {
-    let (mean, deviation) = (arguments.onnx_mean.clone(), arguments.onnx_deviation.clone());
-    let normalisation = (!mean.is_empty()).then_some(Normalisation { mean, deviation });
-    let options = OnnxOptions {
-        outputs: arguments.onnx_outputs.clone(),
-        height: size,
-        width: size,
-        normalisation,
-        batch: arguments.batch(),
-        ..OnnxOptions::default()
-    };
-    let fingerprint = fingerprint(&bytes);
-    let network = OnnxNetwork::from_bytes(path, bytes, &options)?;
-    let any = Shape { height: 0, width: 0, channels: 3 };
-    let fit = Fit { shape: network.shape().unwrap_or(any), how: How::Resize };
-    Ok(Loaded { backbone: Box::new(network), fingerprint, fit })
-}
-
 /// Writes the features of a data set.
 pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failure> {
     let dataset = arguments.images.open(&arguments.dataset)?;
     eprintln!("{}: {}", dataset.name, dataset.layout);
-    let loaded = load(&arguments.backbone, arguments.images.fitting.size)?;
-    let fit = arguments.images.fit(&dataset.train, Some(loaded.fit))?;
+    let network = arguments.backbone.open(&arguments.images.fitting)?;
+    let fit = arguments.images.fit(&dataset.train, Some(network.trained_fit()))?;
     let mut settings = Extraction {
         views: views(&arguments.views),
         layers: arguments.layers.clone(),
@@ -75,7 +26,7 @@ pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failu
         fit,
         broken: arguments.images.broken(),
         metadata: BTreeMap::from([
-            ("weights".to_owned(), loaded.fingerprint.clone()),
+            ("weights".to_owned(), network.fingerprint().to_owned()),
             ("data_set".to_owned(), dataset.name.clone()),
             ("data_set_identity".to_owned(), dataset.identity()?),
             ("device".to_owned(), arguments.backbone.device.to_string()),
@@ -88,7 +39,7 @@ pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failu
         settings.metadata.insert("normalisation".to_owned(), text);
     }
     progress::catch_interrupts();
-    let done = extract_to(&dataset, &*loaded.backbone, &settings, &arguments.out)?;
+    let done = extract_to(&dataset, network.backbone(), &settings, &arguments.out)?;
     for sentence in &done.broken {
         eprintln!("left out: {sentence}");
     }

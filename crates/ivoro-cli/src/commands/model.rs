@@ -9,7 +9,7 @@ use ivoro_io::features::{self, FeatureFile};
 use ivoro_io::{FileLock, load, save};
 use serde_json::json;
 
-use super::images::Looker;
+use super::images;
 use crate::args::{
     ForgetArguments, InputArguments, InspectArguments, LearnArguments, MergeArguments,
     UpdateArguments,
@@ -37,9 +37,9 @@ fn samples(
     classes: Option<&Vec<String>>,
 ) -> Result<Samples, Failure> {
     if look.network.backbone.is_some() {
-        let looker = Looker::open(look, model.head().variant())?;
-        model.use_network(looker.fingerprint())?;
-        return looker.samples(path, classes);
+        let network = look.network.open(&look.fitting)?;
+        model.use_network(network.fingerprint())?;
+        return images::samples(&network, model.head().variant(), &look.fitting, path, classes);
     }
     let features = read(path, input)?.learning()?;
     let Some(wanted) = classes else { return Ok(features) };

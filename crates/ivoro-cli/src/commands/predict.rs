@@ -7,13 +7,15 @@ use ivoro::head::{Approximation, Search};
 use ivoro::model::{AskOptions, BurstRule, Prediction, Predictor};
 use ivoro_io::load_predictor;
 use ivoro_report::quoted;
-use ivoro_vision::dataset::collect_images;
+use ivoro_vision::Recogniser;
+use ivoro_vision::dataset::{ImageInput, collect_images};
 use serde_json::json;
 
-use super::images::Looker;
+use super::images::say_left_out;
 use crate::args::{BurstChoice, Format, PredictArguments};
 use crate::commands::model::read;
 use crate::failure::Failure;
+use crate::image_args::LookArguments;
 use crate::progress;
 use crate::table::Table;
 
@@ -37,7 +39,7 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
         note(about);
     }
     if arguments.look.network.backbone.is_some() {
-        return predict_images(arguments, &model, options);
+        return predict_images(arguments, model, options);
     }
     let [path] = &arguments.features[..] else {
         let text = "one features file at a time; images need --backbone";
@@ -62,23 +64,24 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
 /// Asks about images, some at a time; answers are printed as they come.
 fn predict_images(
     arguments: &PredictArguments,
-    model: &Predictor,
+    model: Predictor,
     options: AskOptions,
 ) -> Result<(), Failure> {
     let paths = collect_images(&arguments.features)?;
-    let looker = Looker::open(&arguments.look, model.variant())?;
-    model.check_network(looker.fingerprint())?;
+    let LookArguments { network, fitting } = &arguments.look;
+    let recogniser = Recogniser::new(model, network.open(fitting)?)?;
     let size = arguments.burst.map_or(1, NonZeroUsize::get);
     let mut printer = Printer::new(arguments, None);
     let bar = progress::bar(paths.len());
-    for paths in paths.chunks(arguments.look.network.batch().next_multiple_of(size)) {
-        if let Some((read, features)) = looker.queries(paths)? {
-            let answers = model.ask(&features, options)?;
-            for (at, prediction) in answers.iter().enumerate() {
-                printer.take(&Query::File(read[at * size].clone()), prediction)?;
-            }
-            printer.out.flush()?;
+    for paths in paths.chunks(recogniser.network().batch().next_multiple_of(size)) {
+        let inputs: Vec<ImageInput<'_>> = paths.iter().map(|path| ImageInput::Path(path)).collect();
+        let seen = recogniser.ask_readable(&inputs, options, fitting.broken())?;
+        say_left_out(&seen);
+        for (at, prediction) in seen.of.iter().flatten().enumerate() {
+            let path = &paths[seen.rows[at * size]];
+            printer.take(&Query::File(path.clone()), prediction)?;
         }
+        printer.out.flush()?;
         bar.inc(paths.len() as u64);
     }
     bar.finish_and_clear();

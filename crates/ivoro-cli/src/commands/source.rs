@@ -7,6 +7,7 @@ use anstream::eprintln;
 use ivoro::Split;
 use ivoro_eval::{ClassOrder, Protocol, Stream};
 use ivoro_io::features::{self, ReadOptions, SplitOrigin};
+use ivoro_vision::cache;
 use ivoro_vision::dataset::{Dataset, Fit, is_features_file};
 use ivoro_vision::extract::Extraction;
 use ivoro_vision::network::{Precision, Weights, fingerprint};
@@ -279,7 +280,7 @@ impl<'a> Pipeline<'a> {
                 "; trained networks and features are kept there, --cache DIR names another folder";
             Failure::Usage(failure.sentence() + text)
         };
-        let cache = arguments.cache.clone().unwrap_or_else(default_cache);
+        let cache = arguments.cache.clone().unwrap_or_else(cache::folder);
         output::make_folder(&cache).map_err(elsewhere)?;
         Ok(Self { arguments, dataset, identity, cache })
     }
@@ -321,19 +322,18 @@ impl<'a> Pipeline<'a> {
             onnx_mean: Vec::new(),
             onnx_deviation: Vec::new(),
         };
-        let loaded = extract::load(&backbone, self.arguments.images.fitting.size)?;
-        let fit = self.arguments.images.fit(&self.dataset.train, Some(loaded.fit))?;
+        let network = backbone.open(&self.arguments.images.fitting)?;
+        let fit = self.arguments.images.fit(&self.dataset.train, Some(network.trained_fit()))?;
         // The last layer and the block before it, as far as the network has them.
         let layers: Vec<String> =
-            loaded.backbone.layers().iter().take(2).map(|(name, _)| name.clone()).collect();
-        let settings = self.extraction(&loaded.fingerprint, fit, &layers, backbone.batch());
-        let made_of = format!("{settings:?}");
-        let path = self.cache.join(format!("{}.features", short_hash(&made_of)));
+            network.backbone().layers().iter().take(2).map(|(name, _)| name.clone()).collect();
+        let settings = self.extraction(network.fingerprint(), fit, &layers, backbone.batch());
+        let path = cache::features_path(&self.cache, &settings);
         if path.exists() {
             eprintln!("features from {}", path.display());
             return Ok(path);
         }
-        let done = extract::extract_to(self.dataset, &*loaded.backbone, &settings, &path)?;
+        let done = extract::extract_to(self.dataset, network.backbone(), &settings, &path)?;
         done.broken.iter().for_each(|sentence| eprintln!("left out: {sentence}"));
         Ok(path)
     }
@@ -368,7 +368,7 @@ impl<'a> Pipeline<'a> {
             device: self.arguments.device.clone(),
             identity: self.identity.to_owned(),
         };
-        let path = self.cache.join(format!("{}.safetensors", short_hash(&format!("{plan:?}"))));
+        let path = cache::weights_path(&self.cache, &plan);
         if path.exists() {
             match Weights::read(&path) {
                 Ok(_) => {
@@ -397,18 +397,4 @@ fn made_again(path: &Path, failure: Failure) -> Result<(), Failure> {
     eprintln!("note: {}; it is made again", failure.sentence());
     let aside = path.with_extension("damaged");
     Ok(fs_err::rename(path, aside)?)
-}
-
-fn short_hash(made_of: &str) -> String {
-    fingerprint(made_of.as_bytes())[..16].to_owned()
-}
-
-/// Where such files are kept for this user, or here.
-fn default_cache() -> PathBuf {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    match (set("XDG_CACHE_HOME"), set("HOME")) {
-        (Some(cache), _) => PathBuf::from(cache).join("ivoro"),
-        (None, Some(home)) => PathBuf::from(home).join(".cache").join("ivoro"),
-        (None, None) => PathBuf::from("ivoro-cache"),
-    }
 }

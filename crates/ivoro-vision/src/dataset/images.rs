@@ -1,13 +1,15 @@
 //! Many images at once: decoded on all cores into one buffer, in the order they were given.
 
 use rayon::prelude::*;
+use serde::Serialize;
 
 use super::picture::{ImageInput, decode_into};
 use crate::error::Result;
 use crate::shape::{Fit, Shape};
 
 /// What to do about an image that can't be decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Broken {
     /// Stop with an error that names it.
     #[default]

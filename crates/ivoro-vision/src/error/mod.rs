@@ -152,6 +152,10 @@ pub enum Error {
         found: Shape,
     },
 
+    /// A network that takes images of any size says nothing of the size to bring photos to.
+    #[error("the network does not say which size of images it takes; name it with --size")]
+    UnknownSize,
+
     /// A batch has more or fewer pixels than its images have.
     #[error("a batch of {found} bytes, expected {expected}")]
     Pixels {

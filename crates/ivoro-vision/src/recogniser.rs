@@ -1,0 +1,389 @@
+//! A frozen network and a model together: images in, answers out.
+
+use std::path::Path;
+
+use ivoro::model::Prediction;
+use ivoro::model::{AskOptions, Predictor};
+use ivoro::{Matrix, Model, Points, Samples, Variant, View};
+
+use crate::dataset::{Broken, Dataset, ImageInput, Images, decode_all};
+use crate::engine::onnx::{OnnxNetwork, OnnxOptions};
+use crate::engine::{Backbone, Device};
+use crate::error::{Error, Result};
+use crate::extract::features;
+use crate::network::{Normalisation, Weights, fingerprint};
+use crate::shape::{Fit, Fitting, How, Shape};
+
+/// How a network is opened, beyond what its file says.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkOptions {
+    /// Where it is computed.
+    pub device: Device,
+    /// Images computed at once; by default as many as suit the device.
+    pub batch: Option<usize>,
+    /// The size of images and how others are brought to it; by default as in training.
+    pub fitting: Fitting,
+    /// ONNX: the values that are features, the last layer first; by default the graph's outputs.
+    pub onnx_outputs: Vec<String>,
+    /// ONNX: how pixels become the network's input; by default ImageNet's convention.
+    pub normalisation: Option<Normalisation>,
+}
+
+/// A network that looks at images and is never trained again. Many threads can use it at once.
+pub struct FrozenNetwork {
+    backbone: Box<dyn Backbone>,
+    fingerprint: String,
+    trained: Fit,
+    fitting: Fitting,
+    batch: usize,
+}
+
+impl FrozenNetwork {
+    /// Opens a file: weights of this project or of torchvision's ResNet-18, or an ONNX network.
+    pub fn open(path: &Path, options: &NetworkOptions) -> Result<Self> {
+        Self::from_bytes(path, fs_err::read(path)?, options)
+    }
+
+    /// The same from the contents of the file; `path` names it and says by its extension what it is.
+    pub fn from_bytes(path: &Path, bytes: Vec<u8>, options: &NetworkOptions) -> Result<Self> {
+        let fingerprint = fingerprint(&bytes);
+        let batch = options.batch.unwrap_or(options.device.batch()).max(1);
+        let is_onnx = path.extension().is_some_and(|it| it.eq_ignore_ascii_case("onnx"));
+        let (backbone, trained): (Box<dyn Backbone>, Fit) = if is_onnx {
+            let onnx = OnnxOptions {
+                outputs: options.onnx_outputs.clone(),
+                height: options.fitting.size,
+                width: options.fitting.size,
+                normalisation: options.normalisation.clone(),
+                batch,
+                ..OnnxOptions::default()
+            };
+            let network = OnnxNetwork::from_bytes(path, bytes, &onnx)?;
+            let any = Shape { height: 0, width: 0, channels: 3 };
+            let trained = Fit { shape: network.shape().unwrap_or(any), how: How::Resize };
+            (Box::new(network), trained)
+        } else {
+            let weights = Weights::from_bytes(path, &bytes)?;
+            (options.device.backbone(&weights)?, weights.fit())
+        };
+        Ok(Self { backbone, fingerprint, trained, fitting: options.fitting, batch })
+    }
+
+    /// The network itself.
+    pub fn backbone(&self) -> &dyn Backbone {
+        &*self.backbone
+    }
+
+    /// Hash of its file.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// Images computed at once.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// What images were brought to in training; height and width are 0 where any will do.
+    pub fn trained_fit(&self) -> Fit {
+        self.trained
+    }
+
+    /// What images are brought to, where `own` is the shape of the first of them.
+    pub fn fit(&self, own: Shape) -> Fit {
+        self.fitting.fit(own, Some(self.trained))
+    }
+
+    /// What single images of any shape are brought to.
+    fn fit_of_queries(&self) -> Result<Fit> {
+        if self.fitting.size.is_none() && self.trained.shape.height == 0 {
+            return Err(Error::UnknownSize);
+        }
+        Ok(self.fit(self.trained.shape))
+    }
+
+    /// What the network sees in images that have one shape already, for a variant of the model.
+    fn look(&self, images: &Images, variant: Variant) -> Result<Vec<Matrix>> {
+        features(&*self.backbone, images, &views_of(variant), &self.layers_of(variant))
+    }
+
+    fn layers_of(&self, variant: Variant) -> Vec<usize> {
+        let wanted = if variant.third || variant.layered { 2 } else { 1 };
+        (0..self.backbone.layers().len().min(wanted)).collect()
+    }
+
+    fn assemble(&self, origin: &str, variant: Variant, blocks: Vec<Matrix>) -> Result<Points> {
+        let all = self.backbone.layers();
+        let names = self.layers_of(variant).into_iter().map(|layer| all[layer].0.clone());
+        Ok(Points::new(origin, names.collect(), views_of(variant), blocks)?)
+    }
+
+    /// What a model of this variant is asked about these images: decoded on all cores, a batch at a
+    /// time.
+    pub fn points(
+        &self,
+        variant: Variant,
+        images: &[ImageInput<'_>],
+        broken: Broken,
+    ) -> Result<Seen<Points>> {
+        let fit = self.fit_of_queries()?;
+        let mut gathered = Gathered::default();
+        for (batch, part) in images.chunks(self.batch).enumerate() {
+            let decoded = decode_all(part, fit, broken)?;
+            gathered.add(&decoded, batch * self.batch, self.look(&decoded, variant)?)?;
+        }
+        let Gathered { blocks, rows, broken } = gathered;
+        if rows.is_empty() {
+            return Ok(Seen { of: None, rows, broken });
+        }
+        Ok(Seen { of: Some(self.assemble("images", variant, blocks)?), rows, broken })
+    }
+
+    /// What a model of this variant learns from these rows of a data set's training images.
+    /// `each_batch` is told how many images are done.
+    pub fn samples(
+        &self,
+        variant: Variant,
+        dataset: &Dataset,
+        rows: &[usize],
+        broken: Broken,
+        each_batch: &mut dyn FnMut(usize),
+    ) -> Result<Seen<Samples>> {
+        let split = &dataset.train;
+        let own = match (split.shape(), rows.first()) {
+            (Some(shape), _) => shape,
+            (None, Some(&row)) => split.measure(row)?,
+            (None, None) => return Ok(Seen { of: None, rows: Vec::new(), broken: Vec::new() }),
+        };
+        let fit = self.fit(own);
+        let mut gathered = Gathered::default();
+        for (batch, part) in rows.chunks(self.batch).enumerate() {
+            let mut images = split.read(part, fit, broken)?;
+            // places in the list of rows, as for single images
+            let place = |row: usize| part.iter().position(|&other| other == row).unwrap_or(0);
+            images.rows.iter_mut().for_each(|row| *row = place(*row));
+            images.broken.iter_mut().for_each(|(row, _)| *row = place(*row));
+            gathered.add(&images, batch * self.batch, self.look(&images, variant)?)?;
+            each_batch((batch * self.batch + part.len()).min(rows.len()));
+        }
+        let Gathered { blocks, rows: places, broken } = gathered;
+        if places.is_empty() {
+            return Ok(Seen { of: None, rows: places, broken });
+        }
+        let labels = places.iter().map(|&at| split.labels()[rows[at]]).collect();
+        let points = self.assemble(&dataset.name, variant, blocks)?;
+        let samples = Samples::new(points, labels, dataset.classes.clone().into())?;
+        Ok(Seen { of: Some(samples), rows: places, broken })
+    }
+}
+
+/// The views that a variant looks at.
+fn views_of(variant: Variant) -> Vec<View> {
+    let mut views = if variant.rotates() { View::ROTATIONS.to_vec() } else { vec![View::UPRIGHT] };
+    if variant.flip {
+        let mirrored: Vec<View> = views.iter().map(|view| view.mirror()).collect();
+        views.extend(mirrored);
+    }
+    views
+}
+
+/// What a network saw in those images that could be read.
+#[derive(Clone, Debug)]
+pub struct Seen<T> {
+    /// What it saw; none where no image could be read.
+    pub of: Option<T>,
+    /// For each row the place of its image among those given.
+    pub rows: Vec<usize>,
+    /// The places left out under [`Broken::Skip`], each with a sentence that says why.
+    pub broken: Vec<(usize, String)>,
+}
+
+/// Features of the batches so far.
+#[derive(Default)]
+struct Gathered {
+    blocks: Vec<Matrix>,
+    rows: Vec<usize>,
+    broken: Vec<(usize, String)>,
+}
+
+impl Gathered {
+    /// Adds a batch whose first image is the `first` of all.
+    fn add(&mut self, images: &Images, first: usize, more: Vec<Matrix>) -> Result<()> {
+        self.rows.extend(images.rows.iter().map(|row| first + row));
+        self.broken.extend(images.broken.iter().map(|(row, why)| (first + row, why.clone())));
+        if self.blocks.is_empty() {
+            self.blocks = more;
+            return Ok(());
+        }
+        for (block, more) in self.blocks.iter_mut().zip(&more) {
+            block.append(more)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a [`Recogniser`] can ask: a [`Model`], or a [`Predictor`] that does nothing else.
+pub trait Classifier {
+    /// The variant, which says which views and layers are looked at.
+    fn variant(&self) -> Variant;
+
+    /// Refuses another network than the one it was taught with.
+    fn check_network(&self, fingerprint: &str) -> ivoro::Result<()>;
+
+    /// See [`Model::ask`].
+    fn ask(&self, queries: &Points, options: AskOptions) -> ivoro::Result<Vec<Prediction>>;
+}
+
+impl Classifier for Model {
+    fn variant(&self) -> Variant {
+        self.head().variant()
+    }
+
+    fn check_network(&self, fingerprint: &str) -> ivoro::Result<()> {
+        self.check_network(fingerprint)
+    }
+
+    fn ask(&self, queries: &Points, options: AskOptions) -> ivoro::Result<Vec<Prediction>> {
+        self.ask(queries, options)
+    }
+}
+
+impl Classifier for Predictor {
+    fn variant(&self) -> Variant {
+        self.variant()
+    }
+
+    fn check_network(&self, fingerprint: &str) -> ivoro::Result<()> {
+        self.check_network(fingerprint)
+    }
+
+    fn ask(&self, queries: &Points, options: AskOptions) -> ivoro::Result<Vec<Prediction>> {
+        self.ask(queries, options)
+    }
+}
+
+/// A model and the network whose features it was taught with: learns and answers images given as
+/// paths, bytes or pixels. Asking takes `&self`, so many threads can ask one recogniser.
+///
+/// ```no_run
+/// use std::path::Path;
+/// use ivoro_vision::dataset::ImageInput;
+/// use ivoro_vision::recogniser::{FrozenNetwork, NetworkOptions, Recogniser};
+///
+/// let network = FrozenNetwork::open(Path::new("network.onnx"), &NetworkOptions::default())?;
+/// let mut pets = Recogniser::open(Path::new("pets.ivoro"), network)?;
+/// pets.learn(&[(ImageInput::Path(Path::new("rex.jpg")), "dog")])?;
+/// let photo = std::fs::read("who.jpg")?;
+/// let query = ImageInput::Bytes { name: Path::new("who.jpg"), bytes: &photo };
+/// println!("{}", pets.ask(&[query], Default::default())?[0].top[0].class);
+/// pets.save(Path::new("pets.ivoro"))?;
+/// # Ok::<(), ivoro_vision::Error>(())
+/// ```
+pub struct Recogniser<M = Model> {
+    model: M,
+    network: FrozenNetwork,
+}
+
+impl<M: Classifier> Recogniser<M> {
+    /// A model with its network; another network than the model's is refused.
+    pub fn new(model: M, network: FrozenNetwork) -> Result<Self> {
+        model.check_network(network.fingerprint())?;
+        Ok(Self { model, network })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &M {
+        &self.model
+    }
+
+    /// The network.
+    pub fn network(&self) -> &FrozenNetwork {
+        &self.network
+    }
+
+    /// An answer for each image, or for each burst of images. An image that can't be read is an
+    /// error.
+    pub fn ask(&self, images: &[ImageInput<'_>], options: AskOptions) -> Result<Vec<Prediction>> {
+        Ok(self.ask_readable(images, options, Broken::Fail)?.of.unwrap_or_default())
+    }
+
+    /// The same; `broken` says what to do about an image that can't be read.
+    pub fn ask_readable(
+        &self,
+        images: &[ImageInput<'_>],
+        options: AskOptions,
+        broken: Broken,
+    ) -> Result<Seen<Vec<Prediction>>> {
+        let Seen { of, rows, broken } =
+            self.network.points(self.model.variant(), images, broken)?;
+        let answers = of.map(|points| self.model.ask(&points, options)).transpose()?;
+        Ok(Seen { of: answers, rows, broken })
+    }
+}
+
+impl Recogniser<Predictor> {
+    /// Opens a model that is only to be asked: quicker, and with less in memory.
+    pub fn open_to_ask(model: &Path, network: FrozenNetwork) -> Result<Self> {
+        Self::new(ivoro_io::load_predictor(model)?, network)
+    }
+}
+
+impl Recogniser {
+    /// Opens a model file with its network.
+    pub fn open(model: &Path, network: FrozenNetwork) -> Result<Self> {
+        Self::new(ivoro_io::load(model)?, network)
+    }
+
+    /// Teaches new classes as one phase; see [`Model::learn`].
+    pub fn learn(&mut self, images: &[(ImageInput<'_>, &str)]) -> Result<()> {
+        let samples = self.labelled(images)?;
+        self.learn_samples(&samples)
+    }
+
+    /// Adds images of classes that the model knows; see [`Model::update`].
+    pub fn update(&mut self, images: &[(ImageInput<'_>, &str)]) -> Result<Vec<(String, usize)>> {
+        let samples = self.labelled(images)?;
+        Ok(self.model.update(&samples)?)
+    }
+
+    /// Teaches what the network saw in a data set; see [`FrozenNetwork::samples`].
+    pub fn learn_samples(&mut self, samples: &Samples) -> Result<()> {
+        self.model.use_network(self.network.fingerprint())?;
+        Ok(self.model.learn(samples)?)
+    }
+
+    /// Adds what the network saw in a data set; see [`FrozenNetwork::samples`].
+    pub fn update_samples(&mut self, samples: &Samples) -> Result<Vec<(String, usize)>> {
+        Ok(self.model.update(samples)?)
+    }
+
+    /// Saves the model: the file appears whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        Ok(ivoro_io::save(&self.model, path)?)
+    }
+
+    /// The model alone.
+    pub fn into_model(self) -> Model {
+        self.model
+    }
+
+    fn labelled(&self, images: &[(ImageInput<'_>, &str)]) -> Result<Samples> {
+        let mut classes: Vec<String> = Vec::new();
+        let mut labels = Vec::with_capacity(images.len());
+        for (_, class) in images {
+            let known = classes.iter().position(|other| other == class);
+            labels.push(known.unwrap_or(classes.len()) as u32);
+            if known.is_none() {
+                classes.push((*class).to_owned());
+            }
+        }
+        let inputs: Vec<ImageInput<'_>> = images.iter().map(|(image, _)| *image).collect();
+        let seen = self.network.points(self.model.head().variant(), &inputs, Broken::Fail)?;
+        let points = seen.of.ok_or(ivoro::Error::Size {
+            what: "images to learn from".to_owned(),
+            expected: 1,
+            found: 0,
+        })?;
+        Ok(Samples::new(points, labels, classes.into())?)
+    }
+}
