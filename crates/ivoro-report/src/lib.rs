@@ -1,14 +1,4 @@
-//! Records of runs as pages and figures.
-//!
-//! Everything here is pure: bytes come in through [`Inputs::add`], text and pictures go out of
-//! [`build`]. Whatever a record holds, the page runs no script and fetches nothing.
-//!
-//! ```
-//! let mut inputs = ivoro_report::Inputs::default();
-//! inputs.add("runs/run.json", b"{\"version\": 99}");
-//! let report = ivoro_report::build(&inputs);
-//! assert!(report.html.contains("format version 99, this program reads version 1"));
-//! ```
+#![doc = include_str!("../README.md")]
 
 mod figures;
 mod group;
