@@ -1,10 +1,11 @@
 //! Files that appear whole or not at all.
 
+use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use fs_err::File;
+use tempfile::{NamedTempFile, TempPath};
 
 use ivoro::{Error, Result};
 
@@ -17,29 +18,25 @@ pub fn write_atomically(
 ) -> Result<()> {
     let path = &behind_links(path);
     let kept = permissions(path)?;
-    let (temporary, file) = create_beside(path)?;
-    let kept = kept.map_or(Ok(()), |kept| Ok(file.set_permissions(kept)?));
-    let written = kept.and_then(|()| fill_and_rename(file, &temporary, path, fill));
-    if written.is_err() {
-        // The first error is the one to report; a file left behind only costs space.
-        let _ = fs_err::remove_file(&temporary);
+    // removed when it is dropped, unless it has got its name
+    let (file, temporary) = create_beside(path)?.into_parts();
+    if let Some(kept) = kept {
+        file.set_permissions(kept)?;
     }
-    written
-}
-
-fn fill_and_rename(
-    file: File,
-    temporary: &Path,
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
-) -> Result<()> {
     let mut writer = BufWriter::with_capacity(1 << 18, file);
     fill(&mut writer)?;
     writer.flush()?;
     writer.get_ref().sync_all()?;
     drop(writer);
-    fs_err::rename(temporary, path)?;
+    rename(temporary, path)?;
     sync_directory(path)
+}
+
+fn rename(temporary: TempPath, path: &Path) -> Result<()> {
+    temporary.persist(path).map_err(|refused| {
+        let sentence = format!("{}: can't be replaced: {}", path.display(), refused.error);
+        std::io::Error::new(refused.error.kind(), sentence).into()
+    })
 }
 
 /// The file that a path leads to; it need not be there.
@@ -64,35 +61,32 @@ fn permissions(path: &Path) -> Result<Option<std::fs::Permissions>> {
 }
 
 /// A new file in the same directory, because a rename is atomic only inside one file system.
-///
-/// A killed process leaves its file behind, and a later one may have the same id: names that are
-/// taken are passed over.
-fn create_beside(path: &Path) -> Result<(PathBuf, File)> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
+fn create_beside(path: &Path) -> Result<NamedTempFile<File>> {
     let Some(name) = path.file_name() else {
-        let what = "a file is to be written here, but the path names none".to_owned();
-        return Err(Error::Malformed { path: path.to_owned(), what });
+        let what = "a file is to be written here, but the path names none";
+        return Err(Error::malformed(path, what));
     };
-    loop {
-        let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let name = format!(".{}.{}-{count}.tmp", name.to_string_lossy(), std::process::id());
-        let temporary = path.with_file_name(name);
-        match fs_err::OpenOptions::new().write(true).create_new(true).open(&temporary) {
-            Ok(file) => return Ok((temporary, file)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+    let mut prefix = OsString::from(".");
+    prefix.push(name);
+    prefix.push(".");
+    // opened here rather than by the crate, whose files only their owner may read
+    let open = |place: &Path| fs_err::OpenOptions::new().write(true).create_new(true).open(place);
+    let file = tempfile::Builder::new()
+        .prefix(&prefix)
+        .suffix(".tmp")
+        .make_in(directory_of(path), open)?;
+    Ok(file)
+}
+
+/// The directory a file is in.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The rename itself lives in the directory, which has to reach the disk too.
 #[cfg(unix)]
 fn sync_directory(path: &Path) -> Result<()> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(directory)?.sync_all()?;
+    File::open(directory_of(path))?.sync_all()?;
     Ok(())
 }
 
@@ -155,6 +149,18 @@ mod tests {
         }
         write_atomically(&path, |file| Ok(file.write_all(b"whole")?)).unwrap();
         assert_eq!(fs_err::read_to_string(&path).unwrap(), "whole");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_file_may_be_read_by_whom_a_plain_one_may() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let [path, plain] = ["model", "plain"].map(|it| directory.path().join(it));
+        fs_err::write(&plain, "").unwrap();
+        write_atomically(&path, |file| Ok(file.write_all(b"whole")?)).unwrap();
+        let mode = |path: &Path| fs_err::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&path), mode(&plain));
     }
 
     #[test]

@@ -18,10 +18,7 @@ impl FileLock {
     pub fn acquire(model: &Path) -> Result<Self> {
         let place = behind_links(model);
         let name = place.file_name().map(|name| name.to_string_lossy().into_owned());
-        let name = name.ok_or_else(|| Error::Malformed {
-            path: model.to_owned(),
-            what: "the path names no file".to_owned(),
-        })?;
+        let name = name.ok_or_else(|| Error::malformed(model, "the path names no file"))?;
         let path = place.with_file_name(format!(".{name}.lock"));
         loop {
             let file =

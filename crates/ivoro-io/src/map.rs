@@ -21,10 +21,6 @@ pub(crate) fn map(path: &Path) -> Result<Mmap> {
     // meanwhile gives wrong numbers, as with `read(2)`. One that truncates it meanwhile ends this
     // process with SIGBUS, which is no memory unsafety and is documented in docs/format.md.
     let map = unsafe { Mmap::map(file.file()) };
-    let broken = |error| malformed(path, format!("can't be mapped into memory: {error}"));
+    let broken = |error| Error::malformed(path, format!("can't be mapped into memory: {error}"));
     map.map_err(broken)
-}
-
-fn malformed(path: &Path, what: String) -> Error {
-    Error::Malformed { path: path.to_owned(), what }
 }

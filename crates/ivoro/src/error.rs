@@ -1,6 +1,6 @@
 //! Everything that can go wrong, one variant per thing a caller can act on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -272,3 +272,11 @@ macro_rules! text_choice {
     };
 }
 pub(crate) use text_choice;
+
+impl Error {
+    /// [`Error::Malformed`], from what is at hand.
+    #[doc(hidden)] // for the crates beside this one
+    pub fn malformed(path: &Path, what: impl Into<String>) -> Self {
+        Self::Malformed { path: path.to_owned(), what: what.into() }
+    }
+}

@@ -14,7 +14,6 @@
 //! `splitmix64` stream that starts at the seed; column j owns the words
 //! `2 · ⌈input / 2⌉ · j ..`, and each two words give two normals by the Box–Muller transform.
 
-use std::f64::consts::TAU;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -22,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::linalg;
 use crate::matrix::Matrix;
-use crate::random::mix;
+use crate::random::{normal_pair, unit};
 
 /// A seeded random projection followed by a rectifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,26 +74,21 @@ impl Lift {
     }
 }
 
-/// The `row`-th group of `count` independent standard normals of a seed.
+/// The `row`-th group of `count` independent standard normals of a seed: two from words `2 · pair` and
+/// `2 · pair + 1` of the stream.
 pub fn normals(seed: u64, row: usize, count: usize) -> impl Iterator<Item = f64> {
+    // the first of the two is raised by 2⁻⁵³, which is exact, and so kept off zero
+    let above_zero = move |index| unit(seed, index) + f64::EPSILON / 2.0;
     let first = row as u64 * count.div_ceil(2) as u64;
-    (first..).flat_map(move |pair| normal_pair(seed, pair)).take(count)
-}
-
-/// Two independent standard normals from words `2 · pair` and `2 · pair + 1` of the stream.
-fn normal_pair(seed: u64, pair: u64) -> [f64; 2] {
-    // 53 bits fill a double; the first is kept off zero for the logarithm
-    let unit = 1.0 / (1_u64 << 53) as f64;
-    let first = ((mix(seed, 2 * pair) >> 11) + 1) as f64 * unit;
-    let second = (mix(seed, 2 * pair + 1) >> 11) as f64 * unit;
-    let radius = (-2.0 * first.ln()).sqrt();
-    let (sine, cosine) = (TAU * second).sin_cos();
-    [radius * cosine, radius * sine]
+    let pairs =
+        (first..).flat_map(move |pair| normal_pair(above_zero(2 * pair), unit(seed, 2 * pair + 1)));
+    pairs.take(count)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::mix;
 
     #[test]
     fn the_stream_is_splitmix64() {

@@ -1,6 +1,8 @@
 //! Seeded randomness that is the same on every machine: a counter-based generator of our own, and
 //! NumPy's legacy Mersenne Twister for class orders of the literature.
 
+use std::f64::consts::TAU;
+
 /// SplitMix64: the `index`-th number of the stream `seed`.
 pub fn mix(seed: u64, index: u64) -> u64 {
     let mut x = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -16,23 +18,31 @@ pub fn unit(seed: u64, index: u64) -> f64 {
 
 /// The `index`-th standard normal number of the stream `seed` (Box and Muller).
 pub fn normal(seed: u64, index: u64) -> f64 {
-    let (radius, angle) = polar(seed, index);
+    let (radius, angle) = polar(above_zero(seed, index), unit(seed, 2 * index + 1));
     radius * angle.cos()
 }
 
 /// Standard normal numbers from the `index`-th of the stream `seed` on: two of each pair of draws.
 pub fn normals(seed: u64, index: u64) -> impl Iterator<Item = f64> {
-    (index..).flat_map(move |at| {
-        let (radius, angle) = polar(seed, at);
-        let (sine, cosine) = angle.sin_cos();
-        [radius * cosine, radius * sine]
-    })
+    (index..).flat_map(move |at| normal_pair(above_zero(seed, at), unit(seed, 2 * at + 1)))
+}
+
+/// What radii of [`normal`] are made from: at least 2⁻⁵³ and at most 1.
+fn above_zero(seed: u64, index: u64) -> f64 {
+    1.0 - unit(seed, 2 * index)
+}
+
+/// Two independent standard normal numbers from a number above 0 and at most 1, and one at least 0 and
+/// below 1 (Box and Muller).
+pub(crate) fn normal_pair(first: f64, second: f64) -> [f64; 2] {
+    let (radius, angle) = polar(first, second);
+    let (sine, cosine) = angle.sin_cos();
+    [radius * cosine, radius * sine]
 }
 
 /// Length and angle of a point whose two coordinates are standard normal numbers.
-fn polar(seed: u64, index: u64) -> (f64, f64) {
-    let radius = (-2.0 * (1.0 - unit(seed, 2 * index)).ln()).sqrt();
-    (radius, std::f64::consts::TAU * unit(seed, 2 * index + 1))
+fn polar(first: f64, second: f64) -> (f64, f64) {
+    ((-2.0 * first.ln()).sqrt(), TAU * second)
 }
 
 /// A random permutation of `0..count`.
@@ -101,5 +111,25 @@ impl Twister {
                 return value;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normal_numbers_are_those_of_the_two_formulas() {
+        // −2 ln(1 − u) from the first word of a pair here, −2 ln(u + 2⁻⁵³) in the lift
+        let (here, lifted) = (
+            [0.452_815_217_884_077_14, -0.116_645_150_805_044_26],
+            [-1.712_888_991_455_515_2, 1.040_187_851_208_733_5, 2.062_278_006_440_169_3],
+        );
+        let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-14, "{found}");
+        near(normal(7, 5), here[0]);
+        normals(7, 5).zip(here).for_each(|(found, expected)| near(found, expected));
+        let found: Vec<f64> = crate::lift::normals(7, 2, 3).collect();
+        assert_eq!(found.len(), 3);
+        found.into_iter().zip(lifted).for_each(|(found, expected)| near(found, expected));
     }
 }

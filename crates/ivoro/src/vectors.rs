@@ -13,10 +13,27 @@ const LANES: usize = 16;
 /// `#[inline(always)]`.
 ///
 /// A closure that is given to [`Arch::dispatch`] directly is called through a shim which the
-/// compiler is free not to inline, and then all of it is compiled for the narrowest vectors.
+/// compiler is free not to inline, and then all of it is compiled for the narrowest vectors. That is
+/// why Clippy refuses the call everywhere but in [`widest`].
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
 pub fn vectorised<R>(work: impl FnMut() -> R) -> R {
+    widest(Loops(work))
+}
+
+/// Work that names its vectors itself. No closure is such work.
+pub(crate) trait Wide {
+    type Output;
+
+    /// Does it. Must be `#[inline(always)]`.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// Runs work with the widest vectors that the machine has.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
+#[allow(clippy::disallowed_methods, reason = "the one place, and it is given no closure")]
+pub(crate) fn widest<W: Wide>(work: W) -> W::Output {
     Arch::new().dispatch(Work(work))
 }
 
@@ -36,14 +53,26 @@ pub(crate) fn fetch_ahead(value: &f32) {
     let _ = value;
 }
 
-struct Work<F>(F);
+struct Work<W>(W);
 
-impl<R, F: FnMut() -> R> WithSimd for Work<F> {
+impl<W: Wide> WithSimd for Work<W> {
+    type Output = W::Output;
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
+    fn with_simd<S: Simd>(self, simd: S) -> W::Output {
+        self.0.run(simd)
+    }
+}
+
+struct Loops<F>(F);
+
+impl<R, F: FnMut() -> R> Wide for Loops<F> {
     type Output = R;
 
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
-    fn with_simd<S: Simd>(mut self, _: S) -> R {
+    fn run<S: Simd>(mut self, _: S) -> R {
         (self.0)()
     }
 }

@@ -8,7 +8,6 @@ use half::{bf16, f16};
 use rayon::prelude::*;
 
 use super::labels::{Interner, Labels, MAX_CLASSES};
-use super::malformed;
 use ivoro::Matrix;
 use ivoro::{Error, Result};
 
@@ -118,7 +117,7 @@ impl<'a> Array<'a> {
             needed.map_or("an impossible number of".to_owned(), |needed| needed.to_string());
         let found = bytes.len();
         let what = format!("{name}: shape {shape:?} needs {needed} bytes of data, found {found}");
-        Err(malformed(path, what))
+        Err(Error::malformed(path, what))
     }
 
     /// One matrix a view from `[n, dim]` (one view) or `[n, views, dim]`.
@@ -264,7 +263,7 @@ impl<'a> Array<'a> {
     }
 
     fn malformed(&self, what: &str) -> Error {
-        malformed(self.path, format!("{}: {what}", self.name))
+        Error::malformed(self.path, format!("{}: {what}", self.name))
     }
 }
 

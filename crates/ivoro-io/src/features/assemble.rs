@@ -6,7 +6,7 @@ use std::path::Path;
 use super::array::Array;
 use super::keys::{Part, Role, last_layer_first};
 use super::labels::{Labels, MAX_CLASSES, Roster};
-use super::{FeatureFile, Origin, ReadOptions, Set, malformed};
+use super::{FeatureFile, Origin, ReadOptions, Set};
 use ivoro::{Error, Matrix, Points, Result, Samples, View};
 
 /// What `format` says in the metadata of a file of ours.
@@ -79,7 +79,7 @@ impl<'a> Parts<'a> {
         let samples = self.samples(part);
         if samples.layers.iter().any(|(name, _)| *name == layer) {
             let what = format!("two arrays mean layer {layer} of the same part");
-            return Err(malformed(self.path, what));
+            return Err(Error::malformed(self.path, what));
         }
         samples.layers.push((layer, views));
         Ok(())
@@ -87,7 +87,7 @@ impl<'a> Parts<'a> {
 
     pub(super) fn add_labels(&mut self, part: Part, labels: Labels) -> Result<()> {
         if self.samples(part).labels.replace(labels).is_some() {
-            return Err(malformed(self.path, "two arrays mean the labels of the same part"));
+            return Err(Error::malformed(self.path, "two arrays mean the labels of the same part"));
         }
         Ok(())
     }
@@ -107,13 +107,13 @@ impl<'a> Parts<'a> {
         if divided && !self.all.is_empty() {
             let name = self.all.layers.first().map_or("labels", |(name, _)| name.as_str());
             let what = format!("there are train or test arrays, but {name} is of neither part");
-            return Err(malformed(self.path, what));
+            return Err(Error::malformed(self.path, what));
         }
         let Some((base, part)) = [(&self.train, "train"), (&self.test, "test"), (&self.all, "")]
             .into_iter()
             .find(|(samples, _)| !samples.is_empty())
         else {
-            return Err(malformed(self.path, "there are no features in this file"));
+            return Err(Error::malformed(self.path, "there are no features in this file"));
         };
         let origin = Origin { path: self.path, part };
         let wanted = self.options.layers.iter().flatten();
@@ -129,7 +129,7 @@ impl<'a> Parts<'a> {
         let frame = Frame::new(origin, base, &self.metadata, self.options, listed)?;
         let gap = frame.roster.as_ref().and_then(|roster| roster.gap.clone());
         if !self.train.is_empty() && self.train.labels.is_none() {
-            return Err(malformed(self.path, "the train part has no labels"));
+            return Err(Error::malformed(self.path, "the train part has no labels"));
         }
         let set = |samples, part| frame.set(Origin { path: self.path, part }, samples);
         Ok(FeatureFile {
@@ -282,14 +282,14 @@ fn first_repeated(names: &[String]) -> Option<&String> {
 fn listed_classes(path: &Path, metadata: &BTreeMap<String, String>) -> Result<Option<Vec<String>>> {
     let Some(text) = metadata.get("classes") else { return Ok(None) };
     let names: Vec<String> = serde_json::from_str(text).map_err(|error| {
-        malformed(path, format!("classes must be a JSON array of strings: {error}"))
+        Error::malformed(path, format!("classes must be a JSON array of strings: {error}"))
     })?;
     if let Some(twice) = first_repeated(&names) {
-        return Err(malformed(path, format!("class {twice} is listed twice")));
+        return Err(Error::malformed(path, format!("class {twice} is listed twice")));
     }
     if names.len() > MAX_CLASSES {
         let what = format!("{} classes, at most {MAX_CLASSES} are read", names.len());
-        return Err(malformed(path, what));
+        return Err(Error::malformed(path, what));
     }
     Ok(Some(names))
 }
@@ -305,6 +305,6 @@ fn check_version(path: &Path, metadata: &BTreeMap<String, String>) -> Result<()>
             Err(Error::NewerVersion { path: path.to_owned(), found, supported: VERSION })
         }
         Ok(_) => Ok(()),
-        Err(_) => Err(malformed(path, format!("version {version} is not a number"))),
+        Err(_) => Err(Error::malformed(path, format!("version {version} is not a number"))),
     }
 }

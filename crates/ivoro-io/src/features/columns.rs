@@ -10,7 +10,7 @@ use super::assemble::Parts;
 use super::cells::{Lists, Value, Values, shown};
 use super::keys::{LAST, Part};
 use super::labels::{Interner, Labels, MAX_CLASSES};
-use super::{FeatureFile, ReadOptions, malformed};
+use super::{FeatureFile, ReadOptions};
 use ivoro::Matrix;
 use ivoro::{Error, Result};
 
@@ -35,13 +35,16 @@ impl Choice {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
         let mut seen = HashSet::new();
         if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
-            return Err(malformed(path, format!("two columns are called {twice}")));
+            return Err(Error::malformed(path, format!("two columns are called {twice}")));
         }
         let find = |name: &str| names.iter().position(|other| other == name);
         let named = |option: &Option<String>, usual: &[&str]| match option {
             Some(name) => find(name).map(Some).ok_or_else(|| {
                 let found = names.join(", ");
-                malformed(path, format!("there is no column {name}; the columns are {found}"))
+                Error::malformed(
+                    path,
+                    format!("there is no column {name}; the columns are {found}"),
+                )
             }),
             None => Ok(usual.iter().find_map(|name| find(name))),
         };
@@ -56,7 +59,7 @@ impl Choice {
         if layers.is_empty() {
             let what =
                 format!("no column holds lists of floats; the columns are {}", names.join(", "));
-            return Err(malformed(path, what));
+            return Err(Error::malformed(path, what));
         }
         let layers = layers.into_iter().map(|index| (index, layer_name(&names[index]))).collect();
         let text_labels = label.is_some_and(|index| is_text(schema.field(index).data_type()));
@@ -141,7 +144,8 @@ impl<'a> Columns<'a> {
 
     fn column<'b>(&self, batch: &'b RecordBatch, index: usize) -> Result<&'b ArrayRef> {
         let name = &self.choice.names[index];
-        let missing = || malformed(self.path, format!("a batch of rows has no column {name}"));
+        let missing =
+            || Error::malformed(self.path, format!("a batch of rows has no column {name}"));
         batch.column_by_name(name).ok_or_else(missing)
     }
 
@@ -214,12 +218,12 @@ impl<'a> Columns<'a> {
     }
 
     fn in_column(&self, index: usize, what: &str) -> Error {
-        malformed(self.path, format!("column {}: {what}", self.choice.names[index]))
+        Error::malformed(self.path, format!("column {}: {what}", self.choice.names[index]))
     }
 
     fn in_row(&self, index: usize, row: usize, what: &str) -> Error {
         let (row, column) = (self.seen + row, &self.choice.names[index]);
-        malformed(self.path, format!("row {row}, column {column}: {what}"))
+        Error::malformed(self.path, format!("row {row}, column {column}: {what}"))
     }
 
     pub(super) fn finish(

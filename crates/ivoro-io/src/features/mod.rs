@@ -196,10 +196,10 @@ enum Format {
 impl Format {
     fn of(path: &Path, bytes: &[u8]) -> Result<Self> {
         if bytes.is_empty() {
-            return Err(malformed(path, "the file is empty"));
+            return Err(Error::malformed(path, "the file is empty"));
         }
         Self::of_content(bytes).or_else(|| Self::of_extension(path)).ok_or_else(|| {
-            malformed(
+            Error::malformed(
                 path,
                 "neither its first bytes nor its extension are those of a .features or \
                  .safetensors, .npz, .npy, .parquet or .arrow file",
@@ -221,7 +221,7 @@ impl Format {
         } else {
             return Ok(());
         };
-        Err(malformed(path, what))
+        Err(Error::malformed(path, what))
     }
 
     fn of_content(bytes: &[u8]) -> Option<Self> {
@@ -263,7 +263,7 @@ struct Origin<'a> {
 impl Origin<'_> {
     fn malformed(self, what: &str) -> Error {
         let separator = if self.part.is_empty() { "" } else { ": " };
-        malformed(self.path, format!("{}{separator}{what}", self.part))
+        Error::malformed(self.path, format!("{}{separator}{what}", self.part))
     }
 }
 
@@ -272,8 +272,4 @@ impl fmt::Display for Origin<'_> {
         let separator = if self.part.is_empty() { "" } else { ": " };
         write!(f, "{}{separator}{}", self.path.display(), self.part)
     }
-}
-
-fn malformed(path: &Path, what: impl Into<String>) -> Error {
-    Error::Malformed { path: path.to_owned(), what: what.into() }
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use super::array::{Array, ArrayHeader, Element, Order};
 use super::assemble::Parts;
 use super::keys::{LAST, Part};
-use super::{FeatureFile, ReadOptions, malformed};
+use super::{FeatureFile, ReadOptions};
 use crate::map;
-use ivoro::Result;
+use ivoro::{Error, Result};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Real headers are about a hundred bytes; only structured types need more.
@@ -64,7 +64,7 @@ pub(super) fn read_lone(
 
 /// The array in `bytes`, called `name` in messages.
 pub(super) fn parse<'a>(path: &'a Path, name: &str, bytes: Cow<'a, [u8]>) -> Result<Array<'a>> {
-    let refuse = |what: String| malformed(path, format!("{name}: {what}"));
+    let refuse = |what: String| Error::malformed(path, format!("{name}: {what}"));
     let (text, start) = header(&bytes).map_err(refuse)?;
     let header = Header::parse(text).map_err(refuse)?;
     let data = match bytes {
@@ -80,7 +80,7 @@ pub(super) fn parse<'a>(path: &'a Path, name: &str, bytes: Cow<'a, [u8]>) -> Res
 
 /// What the header of the array says; `bytes` are its first ones, [`MOST_START`] or all there are.
 pub(super) fn array_header(path: &Path, name: &str, bytes: &[u8]) -> Result<ArrayHeader> {
-    let refuse = |what: String| malformed(path, format!("{name}: {what}"));
+    let refuse = |what: String| Error::malformed(path, format!("{name}: {what}"));
     let (text, _) = header(bytes).map_err(refuse)?;
     let Header { element, shape, .. } = Header::parse(text).map_err(refuse)?;
     let holds_bytes = element == Element::Integer { bytes: 1, signed: false };

@@ -10,7 +10,7 @@ use zip::ZipArchive;
 use super::array::{ArrayHeader, IntegerArray};
 use super::assemble::Parts;
 use super::keys::{Role, asked_for, missing, usual};
-use super::{FeatureFile, ReadOptions, malformed, npy};
+use super::{FeatureFile, ReadOptions, npy};
 use ivoro::{Error, Result};
 
 /// Features rarely compress tenfold; an archive that claims to unpack to more than this many
@@ -36,7 +36,7 @@ pub(super) fn read(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<F
     })?;
     if let Some(missing) = missing(&names, options) {
         let found = names.join(", ");
-        return Err(malformed(
+        return Err(Error::malformed(
             path,
             format!("there is no array {missing}; the arrays are {found}"),
         ));
@@ -80,7 +80,7 @@ pub(super) fn read_headers(
     bytes: &[u8],
     wanted: &[&str],
 ) -> Result<BTreeMap<String, ArrayHeader>> {
-    let refuse = |error| malformed(path, format!("not a readable zip archive: {error}"));
+    let refuse = |error| Error::malformed(path, format!("not a readable zip archive: {error}"));
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(refuse)?;
     let mut headers = BTreeMap::new();
     for key in wanted {
@@ -88,7 +88,9 @@ pub(super) fn read_headers(
         let Ok(member) = archive.by_name(&name) else { continue };
         let mut start = Vec::new();
         let read = member.take(npy::MOST_START as u64).read_to_end(&mut start);
-        read.map_err(|error| malformed(path, format!("{name}: can't be unpacked: {error}")))?;
+        read.map_err(|error| {
+            Error::malformed(path, format!("{name}: can't be unpacked: {error}"))
+        })?;
         headers.insert((*key).to_owned(), npy::array_header(path, key, &start)?);
     }
     Ok(headers)
@@ -100,21 +102,21 @@ fn each_array(
     bytes: &[u8],
     mut visit: impl FnMut(&str, &mut dyn FnMut() -> Result<Vec<u8>>) -> Result<()>,
 ) -> Result<()> {
-    let refuse = |error| malformed(path, format!("not a readable zip archive: {error}"));
+    let refuse = |error| Error::malformed(path, format!("not a readable zip archive: {error}"));
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(refuse)?;
     if archive.has_duplicate_names() {
-        return Err(malformed(path, "two members of the archive have the same name"));
+        return Err(Error::malformed(path, "two members of the archive have the same name"));
     }
     if archive.len() > MOST_MEMBERS {
         let what = format!("{} members, at most {MOST_MEMBERS} are read", archive.len());
-        return Err(malformed(path, what));
+        return Err(Error::malformed(path, what));
     }
     let mut left = most_unpacked(bytes.len());
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(refuse)?;
         let name = member.name().map_err(refuse)?.into_owned();
         let Some(key) = name.strip_suffix(".npy") else {
-            return Err(malformed(path, format!("member {name} is not a .npy array")));
+            return Err(Error::malformed(path, format!("member {name} is not a .npy array")));
         };
         visit(key, &mut || {
             let size = member.size();
@@ -130,7 +132,7 @@ fn too_large(path: &Path, name: &str, length: usize) -> Error {
     let what = format!(
         "{name} brings the unpacked size over {most} bytes, the most for a file of {length} bytes"
     );
-    malformed(path, what)
+    Error::malformed(path, what)
 }
 
 /// The member's bytes, which must be exactly as many as the archive declares. The buffer grows
@@ -138,11 +140,11 @@ fn too_large(path: &Path, name: &str, length: usize) -> Error {
 fn unpack(path: &Path, name: &str, member: &mut impl Read, size: u64) -> Result<Vec<u8>> {
     let mut data = Vec::new();
     let read = member.take(size.saturating_add(1)).read_to_end(&mut data);
-    read.map_err(|error| malformed(path, format!("{name}: can't be unpacked: {error}")))?;
+    read.map_err(|error| Error::malformed(path, format!("{name}: can't be unpacked: {error}")))?;
     if data.len() as u64 != size {
         let found = if data.len() as u64 > size { "more" } else { "fewer" };
         let what = format!("{name}: the archive declares {size} bytes, found {found}");
-        return Err(malformed(path, what));
+        return Err(Error::malformed(path, what));
     }
     Ok(data)
 }
@@ -156,7 +158,7 @@ fn add_text(path: &Path, parts: &mut Parts<'_>, key: &str, data: Vec<u8>) -> Res
     let array = npy::parse(path, key, Cow::Owned(data))?;
     let texts = array.texts()?;
     let text = if key == "classes" {
-        serde_json::to_string(&texts).map_err(|error| malformed(path, error.to_string()))?
+        serde_json::to_string(&texts).map_err(|error| Error::malformed(path, error.to_string()))?
     } else {
         texts.join(",")
     };

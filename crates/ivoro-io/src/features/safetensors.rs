@@ -8,14 +8,14 @@ use safetensors::{Dtype, SafeTensors};
 use super::array::{Array, Element, Order};
 use super::assemble::Parts;
 use super::keys::{Role, asked_for, missing, own};
-use super::{FeatureFile, ReadOptions, malformed};
-use ivoro::Result;
+use super::{FeatureFile, ReadOptions};
 use ivoro::codec::shortage;
+use ivoro::{Error, Result};
 
 pub(super) fn read(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<FeatureFile> {
-    let header = |error| malformed(path, format!("not a valid safetensors file: {error}"));
+    let header = |error| Error::malformed(path, format!("not a valid safetensors file: {error}"));
     let cut_off =
-        |error| shortage(bytes).map_or_else(|| header(error), |what| malformed(path, what));
+        |error| shortage(bytes).map_or_else(|| header(error), |what| Error::malformed(path, what));
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(cut_off)?;
     let tensors = SafeTensors::deserialize(bytes).map_err(header)?;
     let mut parts = Parts::new(path, options);
@@ -24,7 +24,7 @@ pub(super) fn read(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<F
     names.sort_unstable();
     if let Some(missing) = missing(&names, options) {
         let found = names.join(", ");
-        return Err(malformed(
+        return Err(Error::malformed(
             path,
             format!("there is no tensor {missing}; the tensors are {found}"),
         ));
@@ -37,7 +37,7 @@ pub(super) fn read(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<F
         }
         let Some(element) = element(tensor.dtype()) else {
             let what = format!("{name}: elements of type {:?} are not read", tensor.dtype());
-            return Err(malformed(path, what));
+            return Err(Error::malformed(path, what));
         };
         let (shape, data) = (tensor.shape().to_vec(), Cow::Borrowed(tensor.data()));
         parts.add(key, &Array::new(path, name, shape, element, Order::default(), data)?)?;

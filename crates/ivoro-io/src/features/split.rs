@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{FeatureFile, Set, malformed};
+use super::{FeatureFile, Set};
 use ivoro::random::mix;
 use ivoro::{Error, Result};
 use ivoro::{Samples, Split};
@@ -50,9 +50,9 @@ impl FeatureFile {
                 Ok((split, SplitOrigin::HeldOut { fraction: holdout, seed }))
             }
             (None, Some(_), _) => {
-                Err(malformed(&self.path, "there is a test part but no train part"))
+                Err(Error::malformed(&self.path, "there is a test part but no train part"))
             }
-            _ => Err(malformed(&self.path, "there are samples without labels")),
+            _ => Err(Error::malformed(&self.path, "there are samples without labels")),
         }
     }
 
@@ -60,17 +60,18 @@ impl FeatureFile {
     pub fn learning(self) -> Result<Samples> {
         match self.train.or(self.all) {
             Some(Set::Labelled(samples)) => Ok(samples),
-            Some(_) => Err(malformed(&self.path, "learning needs labels, found none")),
-            None => {
-                Err(malformed(&self.path, "learning needs a train part, found only a test part"))
-            }
+            Some(_) => Err(Error::malformed(&self.path, "learning needs labels, found none")),
+            None => Err(Error::malformed(
+                &self.path,
+                "learning needs a train part, found only a test part",
+            )),
         }
     }
 
     /// What there is to ask about: the test part, else the undivided set; labels are optional.
     pub fn asking(self) -> Result<Set> {
         let message = "asking needs a test part, found only a train part";
-        self.test.or(self.all).ok_or_else(|| malformed(&self.path, message))
+        self.test.or(self.all).ok_or_else(|| Error::malformed(&self.path, message))
     }
 }
 

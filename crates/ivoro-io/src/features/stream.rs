@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use fs_err::{File, OpenOptions};
 use half::f16;
 
-use super::malformed;
-use super::write::{Entry, LABEL, described, header, number};
+use super::write::{LABEL, described, number};
 use ivoro::Matrix;
+use ivoro::codec::safetensors_header::{self, Entry};
 use ivoro::samples::View;
 use ivoro::{Error, Result};
 
@@ -192,7 +192,7 @@ fn push(bytes: &mut Vec<u8>, values: &[f32], half_precision: bool) {
 fn plan(path: &Path, outline: &Outline) -> Result<(Vec<u8>, Vec<u64>, u64)> {
     let empty = outline.parts.iter().find(|(_, labels)| labels.is_empty());
     if let Some((name, _)) = empty {
-        return Err(malformed(path, format!("the {name} part has no sample to write")));
+        return Err(Error::malformed(path, format!("the {name} part has no sample to write")));
     }
     let mut entries = Vec::new();
     for (part, labels) in &outline.parts {
@@ -211,9 +211,7 @@ fn plan(path: &Path, outline: &Outline) -> Result<(Vec<u8>, Vec<u64>, u64)> {
     }
     let names: Vec<String> = outline.layers.iter().map(|(name, _)| name.clone()).collect();
     let metadata = described(path, &names, &outline.views, &outline.classes, &outline.metadata)?;
-    let header = header(path, &entries, &metadata)?;
-    let mut head = (header.len() as u64).to_le_bytes().to_vec();
-    head.extend(header);
+    let head = safetensors_header::encode(path, &metadata, &entries)?;
     let mut at = head.len() as u64;
     let mut starts = Vec::new();
     for entry in &entries {
@@ -244,7 +242,7 @@ fn resumable(partial: &Path, head: &[u8], end: u64) -> Result<Option<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::{ReadOptions, read};
+    use crate::features::{ReadOptions, read, write_features};
 
     fn outline() -> Outline {
         Outline {
@@ -293,6 +291,51 @@ mod tests {
         assert_eq!(turned.row(1), [1002.0, 1003.0]);
         assert_eq!(split.test.labels(), [1, 0]);
         assert_eq!(split.test.classes()[1], "dog");
+    }
+
+    #[test]
+    fn a_file_begins_as_it_always_did_whichever_way_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        for (half_precision, kind, ends) in [
+            (false, "F32", [32, 48, 176, 240, 304, 336]),
+            (true, "F16", [32, 48, 112, 144, 176, 192]),
+        ] {
+            let path = folder.path().join(kind);
+            let outline = Outline { half_precision, ..outline() };
+            let mut writer = FeatureWriter::open(&path, outline.clone()).unwrap();
+            writer.append(&blocks(0, 4)).unwrap();
+            writer.append(&blocks(4, 2)).unwrap();
+            writer.finish().unwrap();
+            let written = std::fs::read(&path).unwrap();
+            let [a, b, c, d, e, f] = ends;
+            let header = [
+                r#"{"__metadata__":{"classes":"[\"cat\",\"dog\"]","format":"ivoro-features","#,
+                r#""layers":"last,block1","version":"1","views":"0,90,180,270","weights":"abc"},"#,
+                &format!(r#""test.block1":{{"data_offsets":[{e},{f}],"dtype":"{kind}","#),
+                r#""shape":[2,4,1]},"#,
+                &format!(r#""test.labels":{{"data_offsets":[{a},{b}],"dtype":"I64","#),
+                r#""shape":[2]},"#,
+                &format!(r#""test.last":{{"data_offsets":[{d},{e}],"dtype":"{kind}","#),
+                r#""shape":[2,4,2]},"#,
+                &format!(r#""train.block1":{{"data_offsets":[{c},{d}],"dtype":"{kind}","#),
+                r#""shape":[4,4,1]},"#,
+                &format!(r#""train.labels":{{"data_offsets":[0,{a}],"dtype":"I64","#),
+                r#""shape":[4]},"#,
+                &format!(r#""train.last":{{"data_offsets":[{b},{c}],"dtype":"{kind}","#),
+                r#""shape":[4,4,2]}}"#,
+            ];
+            let header = header.concat();
+            let length = header.len().next_multiple_of(8);
+            assert_eq!(written[..8], (length as u64).to_le_bytes());
+            let text = String::from_utf8_lossy(&written[8..written.len() - f]);
+            assert_eq!(text, format!("{header:length$}"));
+            let (found, _) =
+                read(&path, &ReadOptions::default()).unwrap().into_split(0.2, 0).unwrap();
+            let parts = [&found.train, &found.test].map(Some);
+            let metadata = &outline.metadata;
+            write_features(&path, parts[0], parts[1], half_precision, metadata).unwrap();
+            assert!(std::fs::read(&path).unwrap() == written);
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMeta
 use super::columns::{Choice, Columns};
 use super::npz::most_unpacked;
 use super::parquet_guard;
-use super::{FeatureFile, ReadOptions, malformed};
+use super::{FeatureFile, ReadOptions};
 use ivoro::{Error, Result};
 
 /// Rows decoded at a time; bounds what a forged page can make the decoder hold.
@@ -33,10 +33,11 @@ pub(super) fn read_parquet(
     guarded(path, || {
         let length = bytes.len();
         if parquet_guard::footer_is_forged(&bytes) {
-            return Err(malformed(path, "the footer holds a list that no Parquet file has"));
+            return Err(Error::malformed(path, "the footer holds a list that no Parquet file has"));
         }
         let contents = bytes.clone();
-        let refuse = |error| malformed(path, format!("not a readable Parquet file: {error}"));
+        let refuse =
+            |error| Error::malformed(path, format!("not a readable Parquet file: {error}"));
         let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(refuse)?;
         check_claims(path, builder.metadata(), length)?;
         check_pages(path, builder.metadata(), &contents)?;
@@ -65,7 +66,7 @@ fn packed(path: &Path, metadata: &ParquetMetaData) -> Option<Error> {
     let packed = packed.to_string();
     let packed = packed.split('(').next().unwrap_or_default();
     let what = format!("compressed with {packed}; uncompressed, Snappy and Zstandard are read");
-    Some(malformed(path, what))
+    Some(Error::malformed(path, what))
 }
 
 /// Refuses a file whose own footer claims more than a file of its length can reasonably hold.
@@ -82,7 +83,7 @@ fn check_claims(path: &Path, metadata: &ParquetMetaData, length: usize) -> Resul
             "the footer claims {claimed} bytes of data, \
              a file of {length} bytes may unpack to {most}"
         );
-        return Err(malformed(path, what));
+        return Err(Error::malformed(path, what));
     }
     Ok(())
 }
@@ -96,7 +97,7 @@ fn check_pages(path: &Path, metadata: &ParquetMetaData, contents: &[u8]) -> Resu
         let size = usize::try_from(column.compressed_size()).unwrap_or(usize::MAX);
         let pages = from.map_or(&[][..], |from| &from[..size.min(from.len())]);
         parquet_guard::check_pages(pages, most_unpacked(contents.len())).map_err(|what| {
-            malformed(path, format!("column {}: a page {what}", column.column_path()))
+            Error::malformed(path, format!("column {}: a page {what}", column.column_path()))
         })?;
     }
     Ok(())
@@ -109,9 +110,10 @@ pub(super) fn read_arrow_file(
     bytes: &[u8],
     options: &ReadOptions,
 ) -> Result<FeatureFile> {
-    let truncated = || malformed(path, "not a complete Arrow file: its end is missing");
+    let truncated = || Error::malformed(path, "not a complete Arrow file: its end is missing");
     let body = bytes.strip_prefix(ARROW_MAGIC).and_then(|rest| rest.get(2..));
-    let body = body.ok_or_else(|| malformed(path, "not an Arrow file: the first bytes differ"))?;
+    let body =
+        body.ok_or_else(|| Error::malformed(path, "not an Arrow file: the first bytes differ"))?;
     let body = body.strip_suffix(ARROW_MAGIC).ok_or_else(truncated)?;
     let (body, footer) = body.split_last_chunk::<4>().ok_or_else(truncated)?;
     let footer = usize::try_from(i32::from_le_bytes(*footer)).map_err(|_| truncated())?;
@@ -135,7 +137,7 @@ pub(super) fn read_arrow_stream(
     options: &ReadOptions,
 ) -> Result<FeatureFile> {
     let messages = bytes.strip_suffix(END_OF_STREAM).ok_or_else(|| {
-        malformed(path, "not a complete Arrow stream: the end-of-stream mark is missing")
+        Error::malformed(path, "not a complete Arrow stream: the end-of-stream mark is missing")
     })?;
     read_messages(path, messages, options)
 }
@@ -158,7 +160,7 @@ fn read_messages(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<Fea
         decoder.finish().map_err(refuse)?;
         match (columns, decoder.schema()) {
             (Some(columns), Some(schema)) => finish(path, columns, &schema, options),
-            _ => Err(malformed(path, "there are no rows in this file")),
+            _ => Err(Error::malformed(path, "there are no rows in this file")),
         }
     })
 }
@@ -177,15 +179,15 @@ fn finish(
 fn unreadable(path: &Path, kind: &str, error: &arrow_schema::ArrowError) -> Error {
     let text = error.to_string();
     if kind.starts_with("Arrow") && text.contains("feature") {
-        return malformed(path, "compressed Arrow; only uncompressed Arrow is read");
+        return Error::malformed(path, "compressed Arrow; only uncompressed Arrow is read");
     }
-    malformed(path, format!("not a readable {kind} file: {text}"))
+    Error::malformed(path, format!("not a readable {kind} file: {text}"))
 }
 
 /// The decoders are other people's; a file on which one of them panics is a damaged file.
 fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     // Nothing outlives the closure but its result, so no half-changed state can be seen.
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
-        Err(malformed(path, "the file is damaged in a way its decoder can't describe"))
+        Err(Error::malformed(path, "the file is damaged in a way its decoder can't describe"))
     })
 }

@@ -5,23 +5,19 @@ use std::io::Write;
 use std::path::Path;
 
 use half::f16;
-use serde_json::{Map, Value, json};
 
 use super::assemble::{FORMAT, VERSION};
-use super::malformed;
 use crate::atomic::write_atomically;
+use ivoro::codec::safetensors_header::{self, Entry, Kind};
 use ivoro::samples::{Samples, View};
 use ivoro::{Error, Result};
 
-/// Safetensors readers refuse longer headers.
-const LONGEST_HEADER: usize = 100_000_000;
-
 /// How labels are stored.
-pub(super) const LABEL: (&str, usize) = ("I64", 8);
+pub(super) const LABEL: Kind = safetensors_header::I64;
 
 /// How features are stored.
-pub(super) fn number(half_precision: bool) -> (&'static str, usize) {
-    if half_precision { ("F16", 2) } else { ("F32", 4) }
+pub(super) fn number(half_precision: bool) -> Kind {
+    if half_precision { safetensors_header::F16 } else { safetensors_header::F32 }
 }
 
 /// Writes a `.features` file: the parts given, in half precision where `half_precision` says so,
@@ -36,32 +32,20 @@ pub fn write_features(
     let parts = [("train", train), ("test", test)];
     let parts: Vec<_> = parts.into_iter().filter_map(|(name, part)| Some((name, part?))).collect();
     let Some(&(_, first)) = parts.first() else {
-        return Err(malformed(path, "there is nothing to write: neither a train nor a test part"));
+        return Err(Error::malformed(
+            path,
+            "there is nothing to write: neither a train nor a test part",
+        ));
     };
     check_parts(path, first, &parts)?;
     let tensors = tensors(&parts, half_precision);
     let entries: Vec<Entry> = tensors.iter().map(Tensor::entry).collect();
     let described = described(path, first.layers(), first.views(), first.classes(), metadata)?;
-    let header = header(path, &entries, &described)?;
+    let header = safetensors_header::encode(path, &described, &entries)?;
     write_atomically(path, |file| {
-        file.write_all(&(header.len() as u64).to_le_bytes())?;
         file.write_all(&header)?;
         tensors.iter().try_for_each(|tensor| tensor.write(file))
     })
-}
-
-/// What a header says of one tensor.
-pub(super) struct Entry {
-    pub(super) name: String,
-    /// Safetensors' word for the elements, and their bytes.
-    pub(super) kind: (&'static str, usize),
-    pub(super) shape: Vec<usize>,
-}
-
-impl Entry {
-    pub(super) fn bytes(&self) -> usize {
-        self.shape.iter().product::<usize>() * self.kind.1
-    }
 }
 
 /// One tensor to be written.
@@ -157,15 +141,15 @@ fn check_parts(path: &Path, first: &Samples, parts: &[(&str, &Samples)]) -> Resu
             ("classes", part.classes() != first.classes()),
         ];
         if let Some((what, _)) = differs.iter().find(|(_, differs)| *differs) {
-            return Err(malformed(path, format!("the {what} of the {name} part differ")));
+            return Err(Error::malformed(path, format!("the {what} of the {name} part differ")));
         }
         if part.is_empty() {
-            return Err(malformed(path, format!("the {name} part has no sample to write")));
+            return Err(Error::malformed(path, format!("the {name} part has no sample to write")));
         }
     }
     let unusable = |layer: &&String| layer.contains(',') || layer.trim() != *layer;
     match first.layers().iter().find(|layer| *layer == "labels" || unusable(layer)) {
-        Some(layer) => Err(malformed(path, format!("a layer can't be called {layer:?}"))),
+        Some(layer) => Err(Error::malformed(path, format!("a layer can't be called {layer:?}"))),
         None => Ok(()),
     }
 }
@@ -179,8 +163,8 @@ pub(super) fn described(
     metadata: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>> {
     let views: Vec<String> = views.iter().map(ToString::to_string).collect();
-    let classes =
-        serde_json::to_string(classes).map_err(|error| malformed(path, error.to_string()))?;
+    let classes = serde_json::to_string(classes)
+        .map_err(|error| Error::malformed(path, error.to_string()))?;
     let mut all = metadata.clone();
     all.extend([
         ("format".to_owned(), FORMAT.to_owned()),
@@ -190,28 +174,4 @@ pub(super) fn described(
         ("classes".to_owned(), classes),
     ]);
     Ok(all)
-}
-
-pub(super) fn header(
-    path: &Path,
-    tensors: &[Entry],
-    metadata: &BTreeMap<String, String>,
-) -> Result<Vec<u8>> {
-    let mut entries = Map::new();
-    entries.insert("__metadata__".to_owned(), json!(metadata));
-    let mut start = 0;
-    for tensor in tensors {
-        let end = start + tensor.bytes();
-        let (kind, shape) = (tensor.kind.0, &tensor.shape);
-        let entry: Value = json!({"dtype": kind, "shape": shape, "data_offsets": [start, end]});
-        entries.insert(tensor.name.clone(), entry);
-        start = end;
-    }
-    let mut header =
-        serde_json::to_vec(&entries).map_err(|error| malformed(path, error.to_string()))?;
-    header.resize(header.len().next_multiple_of(8), b' ');
-    if header.len() > LONGEST_HEADER {
-        return Err(malformed(path, "the names of classes and layers make too long a header"));
-    }
-    Ok(header)
 }

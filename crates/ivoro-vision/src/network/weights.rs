@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use half::f16;
+use ivoro::codec::safetensors_header::{self, Entry, F16, F32};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
@@ -171,35 +172,31 @@ impl Weights {
     }
 
     fn to_bytes(&self, path: &Path, precision: Precision) -> Result<Vec<u8>> {
-        let mut stored = Vec::new();
+        let mut stored: Vec<(Entry, Vec<u8>)> = Vec::new();
         for (parameter, values) in self.iter() {
             // A variance below the smallest 16-bit number would be read back as zero.
             let full = precision == Precision::Full || parameter.role == Role::Variance;
             let (kind, data): (_, Vec<u8>) = if full {
-                (Dtype::F32, values.iter().flat_map(|value| value.to_le_bytes()).collect())
+                (F32, values.iter().flat_map(|value| value.to_le_bytes()).collect())
             } else {
                 let halves = values.iter().map(|&value| f16::from_f32(value));
-                (Dtype::F16, halves.flat_map(f16::to_le_bytes).collect())
+                (F16, halves.flat_map(f16::to_le_bytes).collect())
             };
-            stored.push((parameter, kind, data));
+            let Parameter { name, shape, .. } = parameter;
+            stored.push((Entry { name: name.clone(), kind, shape: shape.clone() }, data));
         }
-        let views: Result<Vec<_>> = stored
-            .iter()
-            .map(|(parameter, kind, data)| {
-                let view = TensorView::new(*kind, parameter.shape.clone(), data)
-                    .map_err(|error| Error::malformed(path, error.to_string()))?;
-                Ok((parameter.name.clone(), view))
-            })
-            .collect();
+        // the wider numbers first, so that every tensor is aligned
+        stored.sort_by(|(a, _), (b, _)| b.kind.1.cmp(&a.kind.1).then_with(|| a.name.cmp(&b.name)));
         let mut metadata = self.metadata.clone();
         let architecture = serde_json::to_string(&self.architecture)
             .map_err(|error| Error::malformed(path, error.to_string()))?;
         metadata.insert(ARCHITECTURE.to_owned(), architecture);
         metadata.insert(MEAN.to_owned(), list(&self.normalisation.mean));
         metadata.insert(DEVIATION.to_owned(), list(&self.normalisation.deviation));
-        let bytes = safetensors::serialize(views?, Some(metadata.into_iter().collect()))
-            .map_err(|error| Error::malformed(path, error.to_string()))?;
-        sorted(&bytes).ok_or_else(|| Error::malformed(path, "no header".to_owned()))
+        let entries = stored.iter().map(|(entry, _)| entry);
+        let mut bytes = safetensors_header::encode(path, &metadata, entries)?;
+        stored.iter().for_each(|(_, data)| bytes.extend_from_slice(data));
+        Ok(bytes)
     }
 }
 
@@ -233,18 +230,6 @@ impl StoredFit {
     fn read(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok().filter(|stored: &Self| stored.version == Self::VERSION)
     }
-}
-
-/// The same file with the names of its header in order: what is equal is equal byte for byte, and has
-/// one hash. The library writes the metadata in any order.
-fn sorted(file: &[u8]) -> Option<Vec<u8>> {
-    let (length, rest) = file.split_first_chunk::<8>()?;
-    let (header, data) =
-        rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-    let entries: serde_json::Value = serde_json::from_slice(header).ok()?;
-    let mut header = serde_json::to_vec(&entries).ok()?;
-    header.resize(header.len().next_multiple_of(8), b' ');
-    Some([&(header.len() as u64).to_le_bytes(), header.as_slice(), data].concat())
 }
 
 /// A hash of a weights file's content, for the metadata of what is made with it.
@@ -483,6 +468,29 @@ mod tests {
         assert!(!weights.metadata.contains_key(FIT));
         let shape = Shape { height: 32, width: 32, channels: 3 };
         assert_eq!(weights.fit(), Fit { shape, how: How::Resize });
+    }
+
+    /// The same file with the names of its header in order.
+    fn sorted(file: &[u8]) -> Vec<u8> {
+        let (length, rest) = file.split_first_chunk::<8>().unwrap();
+        let (header, data) = rest.split_at(u64::from_le_bytes(*length) as usize);
+        let entries: serde_json::Value = serde_json::from_slice(header).unwrap();
+        let mut header = serde_json::to_vec(&entries).unwrap();
+        header.resize(header.len().next_multiple_of(8), b' ');
+        [&(header.len() as u64).to_le_bytes(), header.as_slice(), data].concat()
+    }
+
+    #[test]
+    fn a_file_is_the_one_of_the_safetensors_crate_with_a_sorted_header() {
+        for precision in [Precision::Full, Precision::Half] {
+            let ours = weights().to_bytes(Path::new("w"), precision).unwrap();
+            let (_, header) = SafeTensors::read_metadata(&ours).unwrap();
+            let tensors = SafeTensors::deserialize(&ours).unwrap();
+            assert_eq!(tensors.len(), weights().iter().count());
+            let theirs =
+                safetensors::serialize(tensors.tensors(), header.metadata().clone()).unwrap();
+            assert_eq!(ours, sorted(&theirs), "{precision:?}");
+        }
     }
 
     /// A file of weights whose header has been changed.

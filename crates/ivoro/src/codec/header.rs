@@ -20,7 +20,7 @@ pub(super) struct Header {
 impl Header {
     /// The header of a file whose format, version and checksum are right.
     pub(super) fn verified(path: &Path, bytes: &[u8]) -> Result<Self> {
-        let malformed = |what: String| Error::Malformed { path: path.to_owned(), what };
+        let malformed = |what: String| Error::malformed(path, what);
         let broken = |error: SafeTensorError| {
             let what = super::shortage(bytes).unwrap_or_else(|| error.to_string());
             malformed(format!("not a whole model file: {what}"))

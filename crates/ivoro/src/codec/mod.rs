@@ -5,6 +5,8 @@
 
 mod header;
 mod read;
+#[doc(hidden)] // feature files and weights of networks begin alike
+pub mod safetensors_header;
 mod source;
 mod write;
 

@@ -38,7 +38,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn malformed(&self, what: String) -> Error {
-        Error::Malformed { path: self.path.to_owned(), what }
+        Error::malformed(self.path, what)
     }
 
     fn model(self) -> Result<Model> {
@@ -164,8 +164,9 @@ impl Reader<'_> {
         for (block, &dim) in frame.dims.iter().enumerate() {
             let mut sums = self.integers(&format!("sums.{block}"), &[names.len(), dim])?;
             let mut halves = self.integers(&format!("squares.{block}"), &[names.len(), 2])?;
-            for class in &mut classes {
-                let (sums, halves) = (sums.integers(dim), halves.integers(2));
+            let halves = halves.integers(2 * names.len());
+            for (class, halves) in classes.iter_mut().zip(halves.as_chunks::<2>().0) {
+                let sums = sums.integers(dim);
                 let squares = i128::from(halves[1]) << 64 | i128::from(halves[0] as u64);
                 class.statistics.blocks.push(Sums { sums, squares });
             }

@@ -1,12 +1,12 @@
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use pulp::Arch;
 use rayon::prelude::*;
 
 use crate::diagram::{Nearest, PowerDiagram, squared_length};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::random::{mix, permutation};
+use crate::vectors::vectorised;
 
 /// Centres looked at for each family while the families are sought, and rounds of that search.
 const SAMPLE: usize = 64;
@@ -147,18 +147,12 @@ impl Index {
     fn nearest_families(&self, queries: &[f32], probes: usize) -> Vec<Nearest> {
         let dim = self.centres.cols();
         let mut near = vec![NONE; queries.len() / dim * probes];
-        let arch = Arch::new();
         near.par_chunks_mut(ROWS * probes).zip(queries.par_chunks(ROWS * dim)).for_each(
             |(near, queries)| {
                 let all = 0..self.families();
                 let mut scores = vec![0f32; queries.len() / dim * all.len()];
                 products(queries, self.families.centres(), all.clone(), &mut scores);
-                let scores = scores.chunks_exact(all.len());
-                arch.dispatch(|| {
-                    for (near, scores) in near.chunks_exact_mut(probes).zip(scores) {
-                        keep_least(near, scores, &self.lengths);
-                    }
-                });
+                keep_least_of_each(near, probes, &scores, &self.lengths);
             },
         );
         near
@@ -190,12 +184,7 @@ impl Index {
         let mut scores = vec![0f32; visits.len() * range.len()];
         products(&gathered, &self.centres, range.clone(), &mut scores);
         let offsets = &self.offsets[range.clone()];
-        Arch::new().dispatch(|| {
-            for (found, scores) in found.chunks_exact_mut(top).zip(scores.chunks_exact(range.len()))
-            {
-                keep_least(found, scores, offsets);
-            }
-        });
+        keep_least_of_each(&mut found, top, &scores, offsets);
         let known = found.iter_mut().filter(|found| found.distance < f32::INFINITY);
         known.for_each(|found| found.cell = self.cells[range.start + found.cell as usize]);
         found
@@ -245,6 +234,19 @@ fn products(queries: &[f32], centres: &Matrix, range: std::ops::Range<usize>, sc
     let right = centres.view().subrows(range.start, range.len()).transpose();
     let target = MatMut::from_row_major_slice_mut(scores, rows, range.len());
     matmul(target, Accum::Replace, left, right, -2.0, Par::Seq);
+}
+
+/// Of each query, whose scores are as many as there are offsets, the `top` least sums.
+fn keep_least_of_each(kept: &mut [Nearest], top: usize, scores: &[f32], offsets: &[f32]) {
+    vectorised(
+        #[inline(always)]
+        || {
+            for (kept, scores) in kept.chunks_exact_mut(top).zip(scores.chunks_exact(offsets.len()))
+            {
+                keep_least(kept, scores, offsets);
+            }
+        },
+    );
 }
 
 /// Keeps the least sums of a score and its offset, least first; the earlier on a tie.

@@ -1,7 +1,9 @@
 //! Products of many rows with a few: a GEMM packs its operands anew for each block, which costs as
 //! much as the arithmetic when one side has ten rows. Here nothing is packed.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::Simd;
+
+use crate::vectors::{Wide, widest};
 
 /// Rows of the thin side up to which these are faster than a GEMM.
 pub(crate) const THIN: usize = 32;
@@ -11,12 +13,12 @@ const ROWS: usize = 4;
 
 /// `few · rowsᵀ`: one row per row of `few`, one column per row of `rows`, all of length `dim`.
 pub(crate) fn thin_products(few: &[f32], rows: &[f32], dim: usize, out: &mut [f32]) {
-    Arch::new().dispatch(Products { few, rows, dim, out });
+    widest(Products { few, rows, dim, out });
 }
 
 /// Adds `weights · rows`, one row per row of `weights`, to `out`.
 pub(crate) fn add_thin_sums(weights: &[f32], rows: &[f32], dim: usize, out: &mut [f32]) {
-    Arch::new().dispatch(Sums { weights, rows, dim, out });
+    widest(Sums { weights, rows, dim, out });
 }
 
 struct Products<'a> {
@@ -26,12 +28,12 @@ struct Products<'a> {
     out: &'a mut [f32],
 }
 
-impl WithSimd for Products<'_> {
+impl Wide for Products<'_> {
     type Output = ();
 
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
-    fn with_simd<S: Simd>(mut self, simd: S) {
+    fn run<S: Simd>(mut self, simd: S) {
         let count = self.rows.len() / self.dim;
         let whole = count - count % ROWS;
         for row in (0..whole).step_by(ROWS) {
@@ -101,12 +103,12 @@ struct Sums<'a> {
     out: &'a mut [f32],
 }
 
-impl WithSimd for Sums<'_> {
+impl Wide for Sums<'_> {
     type Output = ();
 
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
-    fn with_simd<S: Simd>(mut self, simd: S) {
+    fn run<S: Simd>(mut self, simd: S) {
         let few = self.out.len() / self.dim;
         let width = size_of::<S::f32s>() / size_of::<f32>();
         let pairs = self.dim - self.dim % (2 * width);

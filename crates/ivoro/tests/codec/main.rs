@@ -2,4 +2,5 @@
 
 mod file;
 mod forged;
+mod golden;
 mod mutations;
