@@ -126,8 +126,8 @@ fn slope(distances: &Matrix, labels: &[u32], inverse: f64) -> (f64, f64) {
             }
         }
         let (mean, square) = (first / sum, second / sum);
-        let own = f64::from(row[label as usize]) - low;
-        let expected = (1.0 - doubt) * own + doubt * total / row.len() as f64;
+        let right = f64::from(row[label as usize]) - low;
+        let expected = (1.0 - doubt) * right + doubt * total / row.len() as f64;
         (expected - mean, (square - mean * mean).max(0.0))
     });
     // added in order, so that the number of threads does not change the last bits

@@ -253,6 +253,11 @@ pub enum Error {
 /// Reads and writes a choice by its names, and refuses any other with the reason.
 macro_rules! text_choice {
     ($type:ident, $name:literal, $reason:literal, $($text:literal => $variant:ident),+) => {
+        impl $type {
+            /// All that may be written.
+            pub const WORDS: &'static [&'static str] = &[$($text),+];
+        }
+
         impl std::str::FromStr for $type {
             type Err = $crate::error::Error;
 

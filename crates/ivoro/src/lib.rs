@@ -17,7 +17,7 @@ pub mod matrix;
 pub mod model;
 mod prediction;
 #[doc(hidden)]
-pub mod probes;
+pub mod probe_cache;
 #[doc(hidden)]
 pub mod random;
 #[doc(hidden)]

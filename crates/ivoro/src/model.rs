@@ -105,9 +105,10 @@ impl Model {
     /// Refuses features of another network than the model was taught with.
     pub fn check_network(&self, fingerprint: &str) -> Result<()> {
         match &self.network {
-            Some(own) if own != fingerprint => {
-                Err(Error::OtherNetwork { expected: own.clone(), found: fingerprint.to_owned() })
-            }
+            Some(expected) if expected != fingerprint => Err(Error::OtherNetwork {
+                expected: expected.clone(),
+                found: fingerprint.to_owned(),
+            }),
             _ => Ok(()),
         }
     }
@@ -226,10 +227,10 @@ impl Model {
         if self.head.variant().is_metric() {
             return Ok(2.0);
         }
-        let own = self.head.own_distances()?;
+        let typical = self.head.typical_distances()?;
         let centroids = self.head.centroids()?;
         let dims: usize = centroids.iter().map(Matrix::cols).sum();
-        let mean = own.iter().sum::<f64>() / own.len().max(1) as f64;
+        let mean = typical.iter().sum::<f64>() / typical.len().max(1) as f64;
         Ok((2.0 * mean / dims.max(1) as f64).abs().max(f64::MIN_POSITIVE))
     }
 
@@ -294,7 +295,7 @@ impl Model {
         options: AskOptions,
     ) -> Result<Vec<Prediction>> {
         let top = options.top.clamp(1, self.head.classes().len().max(1));
-        let own = self.head.own_distances()?;
+        let typical = self.head.typical_distances()?;
         let found = self.head.ask_index(indexed, queries, top)?;
         let prediction = |found: &[Nearest]| {
             let reached = found.iter().filter(|nearest| nearest.distance.is_finite());
@@ -304,7 +305,7 @@ impl Model {
                 probability: None,
             };
             let strangeness =
-                strangeness(f64::from(found[0].distance), own[found[0].cell as usize]);
+                strangeness(f64::from(found[0].distance), typical[found[0].cell as usize]);
             Prediction {
                 top: reached.map(candidate).collect(),
                 uncertainty: 0.0,

@@ -32,7 +32,7 @@ struct Description {
     views: usize,
     dims: Vec<usize>,
     probe_dims: Vec<usize>,
-    /// Exponents of the fixed-point grids, one a block.
+    /// Exponents of the fixed-point grids, one per block.
     grids: Vec<i32>,
     classes: Vec<String>,
     #[serde(rename = "cliques")]

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use crate::error::{Error, Result};
 use crate::head::compose::Stage;
 use crate::head::learn::Batch;
-use crate::head::{Head, KnownClass, LearnedPhase};
+use crate::head::{Head, LearnedClass, LearnedPhase};
 use crate::matrix::Matrix;
 use crate::samples::Samples;
 use crate::statistics::{ClassStatistics, SecondMoments};
@@ -101,7 +101,7 @@ impl Head {
         if self.classes.is_empty() {
             self.frame = None;
         }
-        self.cells.take();
+        self.diagram_set.take();
         Ok(())
     }
 
@@ -119,9 +119,9 @@ impl Head {
             let places: HashMap<&str, usize> =
                 order.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
             let first = self.classes.len() - size;
-            let place = |class: &KnownClass| places.get(class.name.as_str()).copied();
+            let place = |class: &LearnedClass| places.get(class.name.as_str()).copied();
             self.classes[first..].sort_by_key(|class| place(class).unwrap_or(usize::MAX));
-            self.cells.take();
+            self.diagram_set.take();
         }
         Ok(())
     }
@@ -159,8 +159,8 @@ impl Head {
                 let before = ancestor.zip(earlier.get(name));
                 let before = before.map(|(head, &at)| &head.classes[at].statistics);
                 match places.get(name) {
-                    Some(&own) => {
-                        merged.combine_class(own, &class.statistics, before, apart)?;
+                    Some(&place) => {
+                        merged.combine_class(place, &class.statistics, before, apart)?;
                         report.combined.push(class.name.clone());
                     }
                     None if before.is_some() => {}
@@ -287,8 +287,8 @@ impl Head {
 
     fn combine_pooled(&mut self, other: &[SecondMoments], sign: i64) -> Result<()> {
         let overflow = || Error::CountOverflow { class: "all".to_owned(), count: 0 };
-        for (own, other) in self.pooled.iter_mut().flatten().zip(other) {
-            own.combine(other, sign).ok_or_else(overflow)?;
+        for (moments, other) in self.pooled.iter_mut().flatten().zip(other) {
+            moments.combine(other, sign).ok_or_else(overflow)?;
         }
         Ok(())
     }
