@@ -12,6 +12,14 @@ pub type SharedNumbers = Arc<dyn AsRef<[f32]> + Send + Sync>;
 /// Row-major matrix of `f32`, one row per sample or centre.
 ///
 /// A clone of shared numbers shares them too; whoever writes gets numbers of their own first.
+///
+/// ```
+/// use ivoro::Matrix;
+/// let matrix = Matrix::new(2, 2, vec![1.0, 2.0, 3.0, 4.0])?;
+/// assert_eq!((matrix.row(1), matrix.transposed().row(1)), (&[3.0, 4.0][..], &[2.0, 4.0][..]));
+/// assert!(Matrix::new(2, 2, vec![1.0]).is_err());
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Matrix {
     rows: usize,

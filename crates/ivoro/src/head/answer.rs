@@ -8,6 +8,20 @@ use crate::uncertainty::geometric_variance;
 use crate::vectors::least;
 
 /// How vectors of one object are taken together.
+///
+/// ```
+/// # use ivoro::{Matrix, Model, Points, Samples, Variant};
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+/// # model.learn(&monday)?;
+/// use ivoro::{AskOptions, BurstRule};
+/// // four images of two objects, two of each
+/// let burst = Some((2, BurstRule::Vote));
+/// let found = model.ask(&monday, AskOptions { burst, ..AskOptions::default() })?;
+/// assert_eq!(found[0].top[0].class, "0");
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BurstRule {
     /// Distances are added.

@@ -9,16 +9,42 @@ use crate::samples::Samples;
 use crate::statistics::{ClassStatistics, SecondMoments};
 
 /// What to do with a probe that was trained on the forgotten class and others together.
+///
+/// ```
+/// # use ivoro::{Matrix, Model, Points, Samples, Variant};
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+/// # model.learn(&monday)?;
+/// use ivoro::Forgetting;
+/// model.forget("0", Forgetting::Exact)?;
+/// assert_eq!(model.head().classes()[0].name, "1");
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forgetting {
     /// Refuse where the result would not be the model that never saw the class.
     #[default]
     Exact,
-    /// Give up the probes of that phase; its classes go on with their prototypes.
+    /// Give up the probes of that phase; its classes keep their prototypes.
     DropProbes,
 }
 
 /// What a merge did.
+///
+/// ```
+/// # use ivoro::{Matrix, Model, Points, Samples, Variant};
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+/// # model.learn(&monday)?;
+/// let mut other = model.emptied();
+/// other.learn(&monday)?;
+/// let merging = model.merge(&other, None)?;
+/// assert_eq!(merging.combined, ["0", "1"]);
+/// assert_eq!(model.head().classes()[0].statistics.count, 4);
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merging {
     /// Classes that only the other model knew.

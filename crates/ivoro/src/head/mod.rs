@@ -14,7 +14,6 @@ mod learn;
 mod measure;
 mod pictures;
 mod quadrics;
-#[doc(hidden)] // the root of the crate names it
 pub mod settings;
 mod variant;
 mod views;
@@ -80,6 +79,15 @@ pub(crate) struct LearnedPhase {
 ///
 /// No field can hold a sample: per class there are sums, per phase probe centres, and with W one
 /// matrix of second moments.
+///
+/// ```
+/// use ivoro::{Head, Matrix, Samples, Settings, Variant};
+/// let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// let mut head = Head::new("iVoro".parse::<Variant>()?, Settings::default())?;
+/// head.learn(&Samples::single("monday", points, vec![0, 0, 1, 1], 2)?)?;
+/// assert_eq!((head.classes().len(), head.phases()), (2, vec![2]));
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Head {
     variant: Variant,

@@ -77,6 +77,12 @@ text_choice!(ScatterKept, "scatter", "write pooled or per-class",
     "pooled" => Pooled, "per-class" => PerClass);
 
 /// Every number and choice that a head needs, all of them fixed.
+///
+/// ```
+/// use ivoro::Settings;
+/// let settings = Settings { ridge: -1.0, ..Settings::default() };
+/// assert!(settings.check().unwrap_err().to_string().contains("must be finite and not negative"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// N: λ, w and η.

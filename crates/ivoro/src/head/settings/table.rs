@@ -63,6 +63,11 @@ struct GivenField {
 type Parsed<T> = std::result::Result<T, String>;
 
 impl SettingInfo {
+    /// Its name in model files and records.
+    pub fn key(&self) -> String {
+        self.name.replace('-', "_")
+    }
+
     /// Whether it changes anything for a variant.
     pub fn applies(&self, variant: Variant) -> bool {
         (self.applies)(variant)
