@@ -461,7 +461,10 @@ mod tests {
         for info in &TABLE {
             let (mut settings, mut given) = (Settings::default(), Given::default());
             let other = match info.range {
-                SettingRange::Words(words) => (*words.last().unwrap()).to_owned(),
+                SettingRange::Words(words) => {
+                    let default = info.default().to_string();
+                    (*words.iter().find(|word| **word != default).unwrap()).to_owned()
+                }
                 _ if info.name == "layer-weights" => "0.25,3".to_owned(),
                 _ => "7".to_owned(),
             };
