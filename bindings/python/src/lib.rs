@@ -31,6 +31,8 @@ mod _ivoro {
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]
+    use super::settings::settings_table;
+    #[pymodule_export]
     use super::thread_count;
 }
 

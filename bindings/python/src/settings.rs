@@ -1,107 +1,73 @@
-//! Settings as a Python dictionary.
-
-use std::str::FromStr;
-use std::sync::Arc;
+//! Settings as a Python dictionary: one entry for each of the table.
 
 use ivoro::ModelOptions;
-use ivoro::head::Settings;
-use ivoro::tune::Given;
+use ivoro::settings::{SettingInfo, SettingValue, TABLE};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
 
-/// All names.
-const NAMES: [&str; 19] = [
-    "exponent",
-    "scale",
-    "shift",
-    "ridge",
-    "prior",
-    "layer_weights",
-    "weight_decay",
-    "beta",
-    "probe_space",
-    "probe_views",
-    "pairs",
-    "rule",
-    "gamma",
-    "volume",
-    "optimiser",
-    "iterations",
-    "lift",
-    "scatter",
-    "seed",
-];
+/// How a setting is called in Python, where `lambda` is a keyword.
+fn parameter(info: &SettingInfo) -> String {
+    if info.name == "lambda" { "exponent".to_owned() } else { info.key() }
+}
 
-/// Values by name; what is missing or None was not asked for.
-struct Wanted<'a, 'py>(&'a Bound<'py, PyDict>);
-
-impl<'py> Wanted<'_, 'py> {
-    fn value(&self, name: &str) -> Outcome<Option<Bound<'py, PyAny>>> {
-        Ok(self.0.get_item(name)?.filter(|value| !value.is_none()))
-    }
-
-    fn get<T>(&self, name: &str, expected: &str) -> Outcome<Option<T>>
-    where
-        T: for<'a> FromPyObject<'a, 'py>,
-    {
-        let Some(value) = self.value(name)? else { return Ok(None) };
-        let wrong = || Failure::value(format!("{name} = {value}: expected {expected}"));
-        value.extract().map(Some).map_err(|_| wrong())
-    }
-
-    fn number(&self, name: &str) -> Outcome<Option<f64>> {
-        self.get(name, "a number")
-    }
-
-    fn whole<T: TryFrom<i128>>(&self, name: &str) -> Outcome<Option<T>> {
-        let expected = "a whole number that is not negative";
-        let Some(value) = self.get::<i128>(name, expected)? else { return Ok(None) };
-        let wrong = || Failure::value(format!("{name} = {value}: expected {expected}"));
-        T::try_from(value).map(Some).map_err(|_| wrong())
-    }
-
-    fn choice<T: FromStr<Err = ivoro::Error>>(&self, name: &str) -> Outcome<Option<T>> {
-        let text: Option<String> = self.get(name, "text")?;
-        Ok(text.map(|text| text.parse()).transpose()?)
-    }
+/// The table of settings, as JSON.
+#[pyfunction]
+pub(crate) fn settings_table() -> String {
+    let entry = |info: &SettingInfo| {
+        json!({
+            "name": parameter(info),
+            "letters": info.letters,
+            "meaning": info.meaning,
+            "range": info.range.to_string(),
+            "default": info.default(),
+            "chosen": info.candidates.is_some(),
+        })
+    };
+    json!(TABLE.iter().map(entry).collect::<Vec<_>>()).to_string()
 }
 
 /// The settings given, and the defaults of those that are not.
-pub(crate) fn options(settings: &Bound<'_, PyDict>) -> Outcome<ModelOptions> {
-    for name in settings.keys() {
+pub(crate) fn options(wanted: &Bound<'_, PyDict>) -> Outcome<ModelOptions> {
+    let names: Vec<String> = TABLE.iter().map(parameter).collect();
+    for name in wanted.keys() {
         let name: String = name.extract()?;
-        if !NAMES.contains(&name.as_str()) {
-            let known = NAMES.join(", ");
+        if !names.contains(&name) {
+            let known = names.join(", ");
             return Err(Failure::value(format!("no setting {name}; there are {known}")));
         }
     }
-    let wanted = Wanted(settings);
-    let fixed = Settings::default();
-    let settings = Settings {
-        pairs: wanted.choice("pairs")?.unwrap_or(fixed.pairs),
-        rule: wanted.choice("rule")?.unwrap_or(fixed.rule),
-        gamma: wanted.number("gamma")?.unwrap_or(fixed.gamma),
-        volume: wanted.number("volume")?.unwrap_or(fixed.volume),
-        optimiser: wanted.choice("optimiser")?.unwrap_or(fixed.optimiser),
-        iterations: wanted.whole("iterations")?.unwrap_or(fixed.iterations),
-        lift: wanted.whole("lift")?.unwrap_or(fixed.lift),
-        scatter: wanted.choice("scatter")?.unwrap_or(fixed.scatter),
-        seed: wanted.whole("seed")?.unwrap_or(fixed.seed),
-        ..fixed
-    };
-    let given = Given {
-        lambda: wanted.number("exponent")?,
-        scale: wanted.number("scale")?,
-        shift: wanted.number("shift")?,
-        ridge: wanted.number("ridge")?,
-        prior: wanted.number("prior")?,
-        layer_weights: wanted.get("layer_weights", "two numbers")?,
-        weight_decay: wanted.number("weight_decay")?,
-        beta: wanted.number("beta")?,
-        probe_space: wanted.choice("probe_space")?,
-        probe_views: wanted.choice("probe_views")?,
-    };
-    Ok(ModelOptions { settings, given, tuner: Arc::default() })
+    let mut options = ModelOptions::default();
+    for (info, name) in TABLE.iter().zip(&names) {
+        let Some(value) = wanted.get_item(name)?.filter(|value| !value.is_none()) else { continue };
+        let wrong = |expected| Failure::value(format!("{name} = {value}: expected {expected}"));
+        let (text, expected) = text_of(info, &value);
+        let text = text.ok_or_else(|| wrong(expected))?;
+        let place = (&mut options.settings, &mut options.given);
+        info.ask_for(place, &text).map_err(|reason| match info.default() {
+            SettingValue::Word(_) => Failure::value(reason),
+            _ => wrong(expected),
+        })?;
+    }
+    Ok(options)
+}
+
+/// A value as the table reads it, if it is of the right type, and what that is.
+fn text_of(info: &SettingInfo, value: &Bound<'_, PyAny>) -> (Option<String>, &'static str) {
+    match info.default() {
+        SettingValue::Number(_) => {
+            (value.extract::<f64>().ok().map(|value| value.to_string()), "a number")
+        }
+        SettingValue::Pair(_) => {
+            let pair = value.extract::<[f64; 2]>().ok();
+            (pair.map(|pair| SettingValue::Pair(pair).to_string()), "two numbers")
+        }
+        SettingValue::Whole(_) => {
+            let whole = value.extract::<i128>().ok();
+            (whole.map(|value| value.to_string()), "a whole number that is not negative")
+        }
+        SettingValue::Word(_) => (value.extract::<String>().ok(), "text"),
+    }
 }

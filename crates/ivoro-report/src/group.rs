@@ -453,7 +453,7 @@ fn label(record: &RunRecord, method: &MethodRecord) -> String {
         label = format!("{label} ({})", set.join(", "));
     }
     let own = method.kind == Kind::Variant
-        && method.name.parse::<Variant>().is_ok_and(|variant| variant.own);
+        && method.name.parse::<Variant>().is_ok_and(|variant| variant.per_class_metric);
     let volume = method.settings.get("volume").and_then(Value::as_f64).unwrap_or(0.0);
     let usual = Settings::default().volume;
     if own && (volume - usual).abs() > 1e-9 && !relevant.contains_key("volume") {

@@ -2,9 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use ivoro::Variant;
-use ivoro::head::{Settings, Views};
+use ivoro::head::Settings;
+use ivoro::{Variant, settings};
 use ivoro_eval::peers::PeerSettings;
 use ivoro_eval::record::{Kind, MethodRecord, RunRecord};
 use serde_json::{Value, json};
@@ -26,20 +27,11 @@ pub(crate) fn of(record: &RunRecord, method: &MethodRecord) -> Traits {
     match method.kind {
         Kind::Variant => {
             let Ok(variant) = method.name.parse::<Variant>() else { return found };
-            for (used, names) in [
-                (variant.views != Views::Single, &["pairs"][..]),
-                (variant.divide, &["rule"]),
-                (variant.divide || variant.residual, &["optimiser", "iterations"]),
-                (variant.lift, &["lift"]),
-                (variant.layered, &["gamma"]),
-            ] {
-                for name in names.iter().filter(|_| used) {
-                    let value = options.get("settings").and_then(|settings| settings.get(name));
-                    found.extend(value.map(|value| ((*name).to_owned(), plain(value))));
-                }
+            for info in settings::of_variant(variant).filter(|info| info.compared) {
+                let value = options.get("settings").and_then(|settings| settings.get(info.key()));
+                found.extend(value.map(|value| (info.name.to_owned(), plain(value))));
             }
-            let layers = [variant.layered || !variant.third, variant.layered || variant.third];
-            found.extend(layers_of(options, layers));
+            found.extend(layers_of(options, &variant.layers()));
         }
         Kind::Peer => {
             let own = format!("{}_", method.name);
@@ -47,7 +39,7 @@ pub(crate) fn of(record: &RunRecord, method: &MethodRecord) -> Traits {
             let all = peers.into_iter().flatten();
             let of_method = all.filter_map(|(name, value)| Some((name.strip_prefix(&own)?, value)));
             found.extend(of_method.map(|(name, value)| (name.to_owned(), plain(value))));
-            found.extend(layers_of(options, [true, false]));
+            found.extend(layers_of(options, &(0..1)));
         }
         Kind::Baseline => {
             let recipe = method.settings.get("recipe").or_else(|| options.get("phases"));
@@ -58,10 +50,10 @@ pub(crate) fn of(record: &RunRecord, method: &MethodRecord) -> Traits {
 }
 
 /// Which layers, the last and the third block, were looked at, with their dimensions.
-fn layers_of(options: &Value, used: [bool; 2]) -> Option<(String, String)> {
-    let layers = options.get("layers")?.as_array()?.iter().zip(used);
+fn layers_of(options: &Value, used: &Range<usize>) -> Option<(String, String)> {
+    let layers = options.get("layers")?.as_array()?.iter().enumerate();
     let used: Vec<String> =
-        layers.filter(|(_, used)| *used).map(|(layer, _)| plain(layer)).collect();
+        layers.filter(|(at, _)| used.contains(at)).map(|(_, layer)| plain(layer)).collect();
     Some(("layers".to_owned(), used.join(", ")))
 }
 

@@ -17,6 +17,15 @@ const STEPS: usize = 60;
 const PRECISION: f64 = 1e-9;
 
 /// What was fitted on held-out samples.
+///
+/// ```
+/// use ivoro::{Calibration, Matrix};
+/// // of four held-out samples of two classes: distances, labels, and how strange they are
+/// let distances = Matrix::new(4, 2, vec![1.0, 9.0, 2.0, 8.0, 9.0, 1.0, 4.0, 5.0])?;
+/// let fitted = Calibration::fit(&distances, &[0, 0, 1, 1], &[0.8, 0.9, 1.0, 1.2]);
+/// assert!(fitted.temperature > 0.0 && fitted.threshold(0.05) <= 1.2);
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// T of p_k ∝ exp(−d_k / T).
@@ -126,8 +135,8 @@ fn slope(distances: &Matrix, labels: &[u32], inverse: f64) -> (f64, f64) {
             }
         }
         let (mean, square) = (first / sum, second / sum);
-        let own = f64::from(row[label as usize]) - low;
-        let expected = (1.0 - doubt) * own + doubt * total / row.len() as f64;
+        let right = f64::from(row[label as usize]) - low;
+        let expected = (1.0 - doubt) * right + doubt * total / row.len() as f64;
         (expected - mean, (square - mean * mean).max(0.0))
     });
     // added in order, so that the number of threads does not change the last bits

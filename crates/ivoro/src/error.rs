@@ -3,9 +3,22 @@
 use std::path::{Path, PathBuf};
 
 /// A result with this crate's [`Error`].
+///
+/// ```
+/// fn rows(data: Vec<f32>) -> ivoro::Result<usize> {
+///     Ok(ivoro::Matrix::new(data.len() / 2, 2, data)?.rows())
+/// }
+/// assert!(rows(vec![0.0; 4]).is_ok() && rows(vec![0.0; 3]).is_err());
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong: lower case, what, which, expected, found.
+///
+/// ```
+/// use ivoro::{Error, Variant};
+/// let refused = "iVoro-X".parse::<Variant>().unwrap_err();
+/// assert!(matches!(refused, Error::Variant { .. }));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -253,6 +266,11 @@ pub enum Error {
 /// Reads and writes a choice by its names, and refuses any other with the reason.
 macro_rules! text_choice {
     ($type:ident, $name:literal, $reason:literal, $($text:literal => $variant:ident),+) => {
+        impl $type {
+            /// All that may be written.
+            pub const WORDS: &'static [&'static str] = &[$($text),+];
+        }
+
         impl std::str::FromStr for $type {
             type Err = $crate::error::Error;
 

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! the second of which makes s·y positive, so that H stays positive definite. The range is narrow
-//! where looking along a line is cheap and wide where it costs as much as a step, see
-//! `Landscape`. Everything runs in a fixed order: equal inputs give equal results.
+//! where probing a line is cheap and wide where it costs as much as a step, see
+//! `LineObjective`. Everything runs in a fixed order: equal inputs give equal results.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -40,24 +40,24 @@ pub struct Outcome {
     pub loss: f64,
     /// Steps taken.
     pub iterations: usize,
-    /// Points at which the function was looked at.
+    /// Points at which the function was evaluated.
     pub evaluations: usize,
 }
 
-/// A function to minimise, asked in the order of a descent: enter, then leap along a direction and
-/// land there, or look at other lengths along it and step to one of them.
-pub trait Landscape {
+/// A function to minimise along lines. A descent begins at a point; then, for each direction, it
+/// tries the full step and accepts it, or probes other lengths and moves to one of them.
+pub trait LineObjective {
     /// The slope after a step must be within this range, in parts of the slope before it.
-    const SLOPES: RangeInclusive<f64>;
-    /// The same for a leap: it has cost its gradient already, so a worse one will do.
-    const LEAPS: RangeInclusive<f64>;
+    const ACCEPTED_SLOPES: RangeInclusive<f64>;
+    /// The same for the full step: it has cost its gradient already, so a worse slope will do.
+    const FULL_STEP_SLOPES: RangeInclusive<f64>;
 
     /// The loss at a point; writes the gradient.
-    fn enter(&mut self, x: &[f32], gradient: &mut [f32]) -> f64;
+    fn begin(&mut self, x: &[f32], gradient: &mut [f32]) -> f64;
 
-    /// Faces a direction from a point; writes the gradient at so many lengths of it and returns
-    /// loss and slope there.
-    fn leap(
+    /// Sets out from a point in a direction; writes the gradient at so many lengths of it and
+    /// returns loss and slope there.
+    fn try_full_step(
         &mut self,
         x: &[f32],
         direction: &[f64],
@@ -65,35 +65,35 @@ pub trait Landscape {
         gradient: &mut [f32],
     ) -> (f64, f64);
 
-    /// Stays where the leap went.
-    fn land(&mut self, length: f64);
+    /// Keeps the full step.
+    fn accept(&mut self, length: f64);
 
     /// Loss and slope at so many lengths of the direction.
-    fn look(&mut self, length: f64) -> (f64, f64);
+    fn probe(&mut self, length: f64) -> (f64, f64);
 
-    /// Goes to the `x` that is so many lengths away; writes the gradient there.
-    fn step(&mut self, length: f64, x: &[f32], gradient: &mut [f32]);
+    /// Moves to the `x` that is so many lengths away; writes the gradient there.
+    fn move_to(&mut self, length: f64, x: &[f32], gradient: &mut [f32]);
 }
 
-/// A function known by its values and gradients alone: a look costs as much as a step.
+/// A function known by its values and gradients alone: a probe costs as much as a step.
 struct Plain<F> {
     evaluate: F,
     from: Vec<f32>,
     direction: Vec<f64>,
-    /// The length last looked at and the gradient there.
+    /// The length last probed and the gradient there.
     seen: (f64, Vec<f32>),
 }
 
-impl<F: FnMut(&[f32], &mut [f32]) -> f64> Landscape for Plain<F> {
-    const SLOPES: RangeInclusive<f64> = f64::NEG_INFINITY..=0.9;
-    const LEAPS: RangeInclusive<f64> = Self::SLOPES;
+impl<F: FnMut(&[f32], &mut [f32]) -> f64> LineObjective for Plain<F> {
+    const ACCEPTED_SLOPES: RangeInclusive<f64> = f64::NEG_INFINITY..=0.9;
+    const FULL_STEP_SLOPES: RangeInclusive<f64> = Self::ACCEPTED_SLOPES;
 
-    fn enter(&mut self, x: &[f32], gradient: &mut [f32]) -> f64 {
+    fn begin(&mut self, x: &[f32], gradient: &mut [f32]) -> f64 {
         self.seen.1.resize(x.len(), 0.0);
         (self.evaluate)(x, gradient)
     }
 
-    fn leap(
+    fn try_full_step(
         &mut self,
         x: &[f32],
         direction: &[f64],
@@ -102,21 +102,21 @@ impl<F: FnMut(&[f32], &mut [f32]) -> f64> Landscape for Plain<F> {
     ) -> (f64, f64) {
         self.from = x.to_vec();
         self.direction = direction.to_vec();
-        let seen = self.look(length);
+        let seen = self.probe(length);
         gradient.copy_from_slice(&self.seen.1);
         seen
     }
 
-    fn land(&mut self, _: f64) {}
+    fn accept(&mut self, _: f64) {}
 
-    fn look(&mut self, length: f64) -> (f64, f64) {
+    fn probe(&mut self, length: f64) -> (f64, f64) {
         let x = moved(&self.from, &self.direction, length);
         self.seen.0 = length;
         let loss = (self.evaluate)(&x, &mut self.seen.1);
         (loss, dot(&self.seen.1, &self.direction))
     }
 
-    fn step(&mut self, length: f64, x: &[f32], gradient: &mut [f32]) {
+    fn move_to(&mut self, length: f64, x: &[f32], gradient: &mut [f32]) {
         if self.seen.0.to_bits() == length.to_bits() {
             gradient.copy_from_slice(&self.seen.1);
         } else {
@@ -150,15 +150,15 @@ pub fn minimise(
     descend(&mut Plain { evaluate, from, direction, seen }, x, iterations, tolerance)
 }
 
-/// The same for any landscape.
+/// The same for any objective.
 pub fn descend(
-    landscape: &mut impl Landscape,
+    objective: &mut impl LineObjective,
     x: Vec<f32>,
     iterations: usize,
     tolerance: f64,
 ) -> Outcome {
     let mut gradient = vec![0.0; x.len()];
-    let loss = landscape.enter(&x, &mut gradient);
+    let loss = objective.begin(&x, &mut gradient);
     let mut at = Point { x, gradient, loss };
     let mut steps = VecDeque::with_capacity(MEMORY);
     let (mut taken, mut evaluations) = (0, 1);
@@ -167,15 +167,15 @@ pub fn descend(
         // nothing is known of the scale before the first step
         let first = if steps.is_empty() { 1.0 / norm(&at.gradient).max(1.0) } else { 1.0 };
         let mut gradient = vec![0.0; at.x.len()];
-        let leapt = landscape.leap(&at.x, &direction, first, &mut gradient);
+        let tried = objective.try_full_step(&at.x, &direction, first, &mut gradient);
         let slope = dot(&at.gradient, &direction);
-        let found = search(landscape, (at.loss, slope), (first, leapt), &mut evaluations);
+        let found = search(objective, (at.loss, slope), (first, tried), &mut evaluations);
         let Some((length, loss)) = found else { break };
         let x = moved(&at.x, &direction, length);
         if length.to_bits() == first.to_bits() {
-            landscape.land(length);
+            objective.accept(length);
         } else {
-            landscape.step(length, &x, &mut gradient);
+            objective.move_to(length, &x, &mut gradient);
         }
         let next = Point { x, gradient, loss };
         remember(&mut steps, &at, &next);
@@ -186,9 +186,9 @@ pub fn descend(
 }
 
 /// A length at which the Wolfe conditions hold, or failing that the last one tried that decreases
-/// enough, and the loss there. What a leap has seen at the first length is known.
-fn search<L: Landscape>(
-    landscape: &mut L,
+/// enough, and the loss there. What the full step has seen is known.
+fn search<L: LineObjective>(
+    objective: &mut L,
     (before, slope): (f64, f64),
     (first, mut seen): (f64, (f64, f64)),
     evaluations: &mut usize,
@@ -198,7 +198,7 @@ fn search<L: Landscape>(
     let (mut length, mut best) = (first, None);
     for trial in 0..TRIALS {
         if trial > 0 {
-            seen = landscape.look(length);
+            seen = objective.probe(length);
         }
         *evaluations += 1;
         let (loss, new_slope) = seen;
@@ -206,7 +206,7 @@ fn search<L: Landscape>(
         let mut beyond = None;
         if decreases(before, loss, length * slope, ratio) {
             best = Some((length, loss));
-            let wanted = if trial == 0 { L::LEAPS } else { L::SLOPES };
+            let wanted = if trial == 0 { L::FULL_STEP_SLOPES } else { L::ACCEPTED_SLOPES };
             if wanted.contains(&ratio) {
                 break;
             }

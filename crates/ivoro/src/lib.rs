@@ -17,7 +17,7 @@ pub mod matrix;
 pub mod model;
 mod prediction;
 #[doc(hidden)]
-pub mod probes;
+pub mod probe_cache;
 #[doc(hidden)]
 pub mod random;
 #[doc(hidden)]
@@ -35,9 +35,11 @@ pub mod uncertainty;
 #[doc(hidden)]
 pub mod vectors;
 
+pub use calibration::Calibration;
 pub use error::{Error, Result};
-pub use head::audit;
-pub use head::{Head, Settings, Variant};
+pub use head::{Approximation, BurstRule, Forgetting, Head, Merging, Search, Settings, Variant};
+pub use head::{audit, settings};
 pub use matrix::Matrix;
-pub use model::{Model, ModelOptions};
+pub use model::{Evaluation, Model, ModelOptions, Predictor};
+pub use prediction::{AskOptions, Candidate, Prediction};
 pub use samples::{Points, Samples, Split, View};

@@ -23,7 +23,7 @@ use crate::linalg;
 use crate::matrix::Matrix;
 use crate::random::{normal_pair, unit};
 
-/// A seeded random projection followed by a rectifier.
+/// A seeded random projection followed by a ReLU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lift {
     input: usize,

@@ -1,4 +1,4 @@
-//! A row-major `f32` matrix: one row a sample or a centre.
+//! A row-major `f32` matrix: one row per sample or centre.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,9 +9,17 @@ use crate::error::{Error, Result};
 /// place.
 pub type SharedNumbers = Arc<dyn AsRef<[f32]> + Send + Sync>;
 
-/// Row-major matrix of `f32`, one row a sample or a centre.
+/// Row-major matrix of `f32`, one row per sample or centre.
 ///
 /// A clone of shared numbers shares them too; whoever writes gets numbers of their own first.
+///
+/// ```
+/// use ivoro::Matrix;
+/// let matrix = Matrix::new(2, 2, vec![1.0, 2.0, 3.0, 4.0])?;
+/// assert_eq!((matrix.row(1), matrix.transposed().row(1)), (&[3.0, 4.0][..], &[2.0, 4.0][..]));
+/// assert!(Matrix::new(2, 2, vec![1.0]).is_err());
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Matrix {
     rows: usize,
@@ -23,7 +31,7 @@ pub struct Matrix {
 
 impl Default for Matrix {
     fn default() -> Self {
-        Self::own(0, 0, Vec::new())
+        Self::owning(0, 0, Vec::new())
     }
 }
 
@@ -48,7 +56,7 @@ impl Matrix {
     /// A matrix over `data`, which must hold exactly `rows · cols` numbers.
     pub fn new(rows: usize, cols: usize, data: Vec<f32>) -> Result<Self> {
         check_size(rows, cols, data.len())?;
-        Ok(Self::own(rows, cols, data))
+        Ok(Self::owning(rows, cols, data))
     }
 
     /// A matrix over numbers that stay where they are: nothing is copied.
@@ -73,7 +81,7 @@ impl Matrix {
         self
     }
 
-    fn own(rows: usize, cols: usize, data: Vec<f32>) -> Self {
+    fn owning(rows: usize, cols: usize, data: Vec<f32>) -> Self {
         Self { rows, cols, data, shared: None }
     }
 
@@ -87,7 +95,7 @@ impl Matrix {
 
     /// A matrix of zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
-        Self::own(rows, cols, vec![0.0; rows * cols])
+        Self::owning(rows, cols, vec![0.0; rows * cols])
     }
 
     /// Number of rows.
@@ -138,7 +146,7 @@ impl Matrix {
         for &row in rows {
             data.extend_from_slice(self.row(row));
         }
-        Self::own(rows.len(), self.cols, data)
+        Self::owning(rows.len(), self.cols, data)
     }
 
     /// Rows become columns.
@@ -185,7 +193,7 @@ impl Matrix {
         for row in 0..rows {
             parts.iter().for_each(|part| data.extend_from_slice(part.row(row)));
         }
-        Ok(Self::own(rows, cols, data))
+        Ok(Self::owning(rows, cols, data))
     }
 
     /// The numbers as faer sees them.

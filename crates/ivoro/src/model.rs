@@ -42,6 +42,18 @@ pub struct Model {
 }
 
 /// What a learner says of queries, for an evaluation.
+///
+/// ```
+/// # use ivoro::{Matrix, Model, Points, Samples, Variant};
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+/// # model.learn(&monday)?;
+/// # let query = Points::single("tuesday", Matrix::new(1, 2, vec![4.9, 5.2])?)?;
+/// let evaluation = model.evaluate(&query)?;
+/// assert!(evaluation.distances.row(0)[1] < evaluation.distances.row(0)[0]);
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Evaluation {
     /// One row per query, one column per class, smaller is nearer.
@@ -55,6 +67,15 @@ pub struct Evaluation {
 }
 
 /// How a model is set up.
+///
+/// ```
+/// use ivoro::{Model, ModelOptions, Settings, Variant};
+/// let settings = Settings { volume: 1.0, ..Settings::default() };
+/// let options = ModelOptions { settings, ..ModelOptions::default() };
+/// let model = Model::new("iVoro-Q".parse::<Variant>()?, options);
+/// assert_eq!(model.head().settings().volume, 1.0);
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ModelOptions {
     /// Settings that are not tuned, and defaults of those that are.
@@ -105,9 +126,10 @@ impl Model {
     /// Refuses features of another network than the model was taught with.
     pub fn check_network(&self, fingerprint: &str) -> Result<()> {
         match &self.network {
-            Some(own) if own != fingerprint => {
-                Err(Error::OtherNetwork { expected: own.clone(), found: fingerprint.to_owned() })
-            }
+            Some(expected) if expected != fingerprint => Err(Error::OtherNetwork {
+                expected: expected.clone(),
+                found: fingerprint.to_owned(),
+            }),
             _ => Ok(()),
         }
     }
@@ -226,10 +248,10 @@ impl Model {
         if self.head.variant().is_metric() {
             return Ok(2.0);
         }
-        let own = self.head.own_distances()?;
+        let typical = self.head.typical_distances()?;
         let centroids = self.head.centroids()?;
         let dims: usize = centroids.iter().map(Matrix::cols).sum();
-        let mean = own.iter().sum::<f64>() / own.len().max(1) as f64;
+        let mean = typical.iter().sum::<f64>() / typical.len().max(1) as f64;
         Ok((2.0 * mean / dims.max(1) as f64).abs().max(f64::MIN_POSITIVE))
     }
 
@@ -294,7 +316,7 @@ impl Model {
         options: AskOptions,
     ) -> Result<Vec<Prediction>> {
         let top = options.top.clamp(1, self.head.classes().len().max(1));
-        let own = self.head.own_distances()?;
+        let typical = self.head.typical_distances()?;
         let found = self.head.ask_index(indexed, queries, top)?;
         let prediction = |found: &[Nearest]| {
             let reached = found.iter().filter(|nearest| nearest.distance.is_finite());
@@ -304,7 +326,7 @@ impl Model {
                 probability: None,
             };
             let strangeness =
-                strangeness(f64::from(found[0].distance), own[found[0].cell as usize]);
+                strangeness(f64::from(found[0].distance), typical[found[0].cell as usize]);
             Prediction {
                 top: reached.map(candidate).collect(),
                 uncertainty: 0.0,
@@ -420,6 +442,21 @@ fn first_phase(head: &Head) -> Vec<String> {
 
 /// A model that can be asked and nothing else: it holds no sums and no second moments, only the
 /// diagram made of them. See [`decode_predictor`](crate::codec::decode_predictor).
+///
+/// ```
+/// # use ivoro::{Matrix, Model, Points, Samples, Variant};
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+/// # model.learn(&monday)?;
+/// # let query = Points::single("tuesday", Matrix::new(1, 2, vec![4.9, 5.2])?)?;
+/// use ivoro::{AskOptions, codec};
+/// let file = codec::encode(&model)?;
+/// let predictor = codec::decode_predictor("model.ivoro".as_ref(), &file)?;
+/// let found = predictor.ask(&query, AskOptions::default())?;
+/// assert_eq!(found, model.ask(&query, AskOptions::default())?);
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Predictor {
     model: Model,

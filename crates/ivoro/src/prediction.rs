@@ -5,6 +5,18 @@ use serde::Serialize;
 use crate::head::{BurstRule, Search};
 
 /// What a model says of one query.
+///
+/// ```
+/// # use ivoro::{Matrix, Model, Points, Samples, Variant};
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+/// # model.learn(&monday)?;
+/// # let query = Points::single("tuesday", Matrix::new(1, 2, vec![4.9, 5.2])?)?;
+/// let found = model.ask(&query, Default::default())?;
+/// assert_eq!((found[0].top[0].class.as_str(), found[0].burst), ("1", 1));
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// The nearest classes, nearest first.
@@ -26,6 +38,20 @@ pub struct Prediction {
 }
 
 /// One class a query may belong to.
+///
+/// ```
+/// # use ivoro::{Matrix, Model, Points, Samples, Variant};
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+/// # model.learn(&monday)?;
+/// # let query = Points::single("tuesday", Matrix::new(1, 2, vec![4.9, 5.2])?)?;
+/// use ivoro::AskOptions;
+/// let found = model.ask(&query, AskOptions { top: 2, ..AskOptions::default() })?;
+/// let [first, second] = &found[0].top[..] else { panic!("two classes are known") };
+/// assert!(first.class == "1" && first.distance < second.distance);
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Candidate {
     /// Class name.
@@ -38,6 +64,19 @@ pub struct Candidate {
 }
 
 /// What to report of each query.
+///
+/// ```
+/// # use ivoro::{Matrix, Model, Points, Samples, Variant};
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+/// # model.learn(&monday)?;
+/// use ivoro::{AskOptions, BurstRule};
+/// let burst = Some((2, BurstRule::Sum));
+/// let found = model.ask(&monday, AskOptions { burst, ..AskOptions::default() })?;
+/// assert_eq!((found.len(), found[1].burst), (2, 2));
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct AskOptions {
     /// How many classes.

@@ -87,7 +87,7 @@ pub struct FitOptions {
 /// The centres W / 2 of a fitted probe and how the fit went.
 #[derive(Clone, Debug)]
 pub struct Fitted {
-    /// One centre a class.
+    /// One centre per class.
     pub centres: Matrix,
     /// Final value of the objective.
     pub loss: f64,
@@ -150,7 +150,7 @@ impl<'a> Objective<'a> {
     }
 
     /// Value at W and its gradient in one pass over the rows. The logits W_k·z of each group's
-    /// blocks, one row a class, come from its source: it is told how many logits were before, and
+    /// blocks, one row per class, come from its source: it is told how many logits were before, and
     /// the rows.
     fn pass<S: FnMut(usize, &[f32], &mut [f32])>(
         &self,
@@ -229,7 +229,7 @@ impl<'a> Objective<'a> {
     }
 }
 
-/// W_k·z of a block of rows, one row a class.
+/// W_k·z of a block of rows, one row per class.
 fn products(weight: &[f32], rows: &[f32], (classes, dim): (usize, usize), out: &mut [f32]) {
     if classes <= THIN {
         return thin_products(weight, rows, dim, out);

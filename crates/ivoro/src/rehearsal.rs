@@ -11,7 +11,7 @@ use crate::calibration::Calibration;
 use crate::error::Result;
 use crate::head::{Head, Settings, Variant};
 use crate::matrix::Matrix;
-use crate::probes::Probes;
+use crate::probe_cache::ProbeCache;
 use crate::random;
 use crate::samples::Samples;
 
@@ -23,8 +23,8 @@ pub(crate) const LIFT: usize = 2000;
 /// Held-out samples that temperature and thresholds are fitted on: a threshold that is to reject 5 %
 /// of known queries then rejects 5 % ± 0.35 %. Fewer where there are very many classes, since each
 /// sample is compared with all of them.
-const JUDGED: usize = 4096;
-const JUDGED_DISTANCES: usize = 1 << 28;
+const EVALUATED: usize = 4096;
+const EVALUATED_DISTANCES: usize = 1 << 28;
 /// Distances that the temperature, a single number, is fitted on, and those held at a time.
 const FITTED_DISTANCES: usize = 1 << 20;
 const HELD_DISTANCES: usize = 1 << 22;
@@ -100,7 +100,7 @@ impl Rehearsal {
         &self,
         variant: Variant,
         settings: Settings,
-        probes: Option<Arc<Probes>>,
+        probes: Option<Arc<ProbeCache>>,
     ) -> Result<Head> {
         let mut head = Head::new(variant, settings)?;
         if let Some(probes) = probes {
@@ -115,7 +115,7 @@ impl Rehearsal {
         &self,
         variant: Variant,
         settings: Settings,
-        probes: Arc<Probes>,
+        probes: Arc<ProbeCache>,
     ) -> Result<f64> {
         let Ok(head) = self.learn(variant, settings, Some(probes)) else { return Ok(0.0) };
         let held = &self.stage().held;
@@ -127,25 +127,28 @@ impl Rehearsal {
 
     /// Temperature and thresholds of a head that has learned the base phase and nothing else.
     ///
-    /// Held-out samples are judged by a head that has not seen them. Where all that is kept are
+    /// Held-out samples are evaluated by a head that has not seen them. Where all that is kept are
     /// sums, that is the head with those samples taken away again. Probes have to be trained
     /// without them, and a metric in many lifted dimensions is made in fewer.
     pub fn calibrate(&self, head: &Head) -> Result<Calibration> {
-        let judged = self.judged(head.classes().len());
+        let evaluated = self.evaluated(head.classes().len());
         let lifted = head.variant().lift && head.settings().lift > LIFT;
         if head.is_additive() && !lifted {
-            let judge = head.without(&judged)?;
-            return Ok(Calibration { reach: judge.reach()?, ..judge_by(&judge, &judged)? });
+            let reduced = head.without(&evaluated)?;
+            return Ok(Calibration {
+                reach: reduced.reach()?,
+                ..calibrate_on(&reduced, &evaluated)?
+            });
         }
         let lift = head.settings().lift.min(LIFT);
         let settings = Settings { lift, ..head.settings().clone() };
-        judge_by(&self.learn(head.variant(), settings, head.probes())?, &judged)
+        calibrate_on(&self.learn(head.variant(), settings, head.probes())?, &evaluated)
     }
 
     /// Held-out samples to calibrate with: all, or as many of each class where there are too many.
-    fn judged(&self, classes: usize) -> Samples {
+    fn evaluated(&self, classes: usize) -> Samples {
         let held: Vec<usize> = self.rows.iter().map(|rows| held_of(rows)).collect();
-        let most = JUDGED.min(JUDGED_DISTANCES / classes.max(1)).max(1);
+        let most = EVALUATED.min(EVALUATED_DISTANCES / classes.max(1)).max(1);
         let mut left = most.min(held.iter().sum());
         let mut taken = vec![0; held.len()];
         while left > 0 {
@@ -197,7 +200,7 @@ fn labels(samples: &Samples, head: &Head) -> Vec<u32> {
 }
 
 /// Fits on samples that the head has not seen. Of most of them only the strangeness is kept.
-fn judge_by(head: &Head, samples: &Samples) -> Result<Calibration> {
+fn calibrate_on(head: &Head, samples: &Samples) -> Result<Calibration> {
     let labels = labels(samples, head);
     let classes = head.classes().len().max(1);
     let step = samples.len().div_ceil((FITTED_DISTANCES / classes).max(1)).max(1);
@@ -238,15 +241,15 @@ mod tests {
     }
 
     #[test]
-    fn many_held_out_samples_are_judged_in_part_and_all_classes_alike() {
+    fn many_held_out_samples_are_evaluated_in_part_and_all_classes_alike() {
         let rehearsal = Rehearsal::of(&base(200, 150), 1).unwrap();
-        let judged = rehearsal.judged(200);
-        assert_eq!(judged.len(), JUDGED);
+        let evaluated = rehearsal.evaluated(200);
+        assert_eq!(evaluated.len(), EVALUATED);
         let mut counts = vec![0; 200];
-        judged.labels().iter().for_each(|&label| counts[label as usize] += 1);
+        evaluated.labels().iter().for_each(|&label| counts[label as usize] += 1);
         assert!(counts.iter().all(|count| [20, 21].contains(count)), "{counts:?}");
-        assert_eq!(rehearsal.judged(JUDGED_DISTANCES / 150).len(), 150);
-        assert_eq!(Rehearsal::of(&base(20, 150), 1).unwrap().judged(20).len(), 20 * 30);
+        assert_eq!(rehearsal.evaluated(EVALUATED_DISTANCES / 150).len(), 150);
+        assert_eq!(Rehearsal::of(&base(20, 150), 1).unwrap().evaluated(20).len(), 20 * 30);
     }
 
     #[test]
@@ -268,7 +271,7 @@ mod tests {
             let head = learned(name, &all);
             let found = rehearsal.calibrate(&head).unwrap();
             let again = rehearsal.learn(head.variant(), head.settings().clone(), None).unwrap();
-            let expected = judge_by(&again, &rehearsal.stage().held).unwrap();
+            let expected = calibrate_on(&again, &rehearsal.stage().held).unwrap();
             assert_eq!(found.samples, expected.samples);
             let near = |a: f64, b: f64| (a - b).abs() <= 1e-4 * b.abs();
             assert!(near(found.temperature, expected.temperature), "{found:?} {expected:?}");

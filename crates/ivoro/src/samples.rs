@@ -11,6 +11,13 @@ use crate::vectors::too_large;
 const LARGEST: f32 = 1e15;
 
 /// How an image was turned before the network saw it.
+///
+/// ```
+/// use ivoro::View;
+/// let mirrored = View::UPRIGHT.mirror();
+/// assert!(mirrored != View::UPRIGHT && mirrored.mirror() == View::UPRIGHT);
+/// assert_eq!(View::parse(&mirrored.to_string()), Some(mirrored));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct View {
     /// Quarter turns counter-clockwise, 0..4.
@@ -314,6 +321,15 @@ impl Samples {
 }
 
 /// A training and a test part with the same layers, views and classes.
+///
+/// ```
+/// use ivoro::{Matrix, Samples, Split};
+/// let points = Matrix::new(4, 1, vec![0.0, 0.1, 5.0, 5.1])?;
+/// let all = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// let split = Split { train: all.select(&[0, 2]), test: all.select(&[1, 3]) };
+/// assert_eq!(split.train.labels(), split.test.labels());
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Split {
     /// What is learned from.

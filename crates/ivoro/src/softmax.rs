@@ -1,4 +1,4 @@
-//! Softmax and cross-entropy of a block of samples, one row a class and one column a sample, so
+//! Softmax and cross-entropy of a block of samples, one row per class and one column per sample, so
 //! that samples are handled side by side. Plain arithmetic throughout: no bit depends on the
 //! machine's mathematical library.
 
@@ -76,7 +76,7 @@ pub fn residues(
         #[inline(always)]
         || raise(logits, biases, &mut most),
     );
-    let own: f64 = (0..samples)
+    let chosen: f64 = (0..samples)
         .map(|sample| f64::from(logits[label(sample) * samples + sample] - most[sample]))
         .sum();
     vectorised(
@@ -85,7 +85,7 @@ pub fn residues(
     );
     (0..samples).for_each(|sample| logits[label(sample) * samples + sample] -= 1.0);
     let products = sums.chunks(FACTORS).map(|sums| sums.iter().product::<f64>());
-    products.map(f64::ln).sum::<f64>() - own
+    products.map(f64::ln).sum::<f64>() - chosen
 }
 
 /// Σ of each row.

@@ -9,11 +9,17 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::head::settings::SettingRange;
 use crate::matrix::Matrix;
 
 /// Smallest magnitude seen by a logarithm or a negative power.
 pub const FLOOR: f32 = 1e-6;
+
+/// Which values the parameters may have.
+pub(crate) const LAMBDA: SettingRange = SettingRange::WithinTen;
+pub(crate) const SCALE: SettingRange = SettingRange::Positive;
+pub(crate) const SHIFT: SettingRange = SettingRange::Finite;
 
 /// The parameters of the transformation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,17 +35,9 @@ pub struct Transform {
 impl Transform {
     /// Checks that the parameters are finite and the factor is not zero.
     pub fn new(lambda: f64, scale: f64, shift: f64) -> Result<Self> {
-        let setting =
-            |name, value: f64, reason| Error::Setting { name, value: value.to_string(), reason };
-        if !lambda.is_finite() || lambda.abs() > 10.0 {
-            return Err(setting("lambda", lambda, "must lie in -10..=10"));
-        }
-        if !scale.is_finite() || scale <= 0.0 {
-            return Err(setting("scale", scale, "must be positive"));
-        }
-        if !shift.is_finite() {
-            return Err(setting("shift", shift, "must be finite"));
-        }
+        LAMBDA.check_number("lambda", lambda)?;
+        SCALE.check_number("scale", scale)?;
+        SHIFT.check_number("shift", shift)?;
         Ok(Self { lambda, scale, shift })
     }
 

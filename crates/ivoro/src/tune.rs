@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::head::{ProbeSpace, ProbeViews, Settings, Variant, Views};
-use crate::probes::Probes;
+use crate::probe_cache::ProbeCache;
 use crate::rehearsal::LIFT;
 pub use crate::rehearsal::Rehearsal;
 use crate::samples::Samples;
@@ -67,7 +67,7 @@ pub struct Tuned {
 #[derive(Debug, Default)]
 pub struct Tuner {
     memory: Mutex<HashMap<String, (Settings, Option<Choice>)>>,
-    probes: Arc<Probes>,
+    probes: Arc<ProbeCache>,
     /// What settings are chosen on in place of the base phase's own held-out samples.
     tuning_set: Option<Rehearsal>,
     /// Whether each setting is chosen with the variant itself, not with the simplest.
@@ -83,7 +83,7 @@ struct Step {
 
 impl Tuner {
     /// Probes that variants of one run share.
-    pub fn probes(&self) -> Arc<Probes> {
+    pub fn probes(&self) -> Arc<ProbeCache> {
         Arc::clone(&self.probes)
     }
 
@@ -167,26 +167,11 @@ impl Tuner {
     }
 }
 
-impl Given {
-    fn apply(&self, settings: &mut Settings) {
-        let set = |target: &mut f64, value: Option<f64>| *target = value.unwrap_or(*target);
-        set(&mut settings.transform.lambda, self.lambda);
-        set(&mut settings.transform.scale, self.scale);
-        set(&mut settings.transform.shift, self.shift);
-        set(&mut settings.ridge, self.ridge);
-        set(&mut settings.prior, self.prior);
-        set(&mut settings.weight_decay, self.weight_decay);
-        set(&mut settings.beta, self.beta);
-        settings.layer_weights = self.layer_weights.unwrap_or(settings.layer_weights);
-        settings.probe_space = self.probe_space.unwrap_or(settings.probe_space);
-        settings.probe_views = self.probe_views.unwrap_or(settings.probe_views);
-    }
-}
-
 type Plan = fn(Variant, &Settings, &Given) -> Option<Step>;
 
 /// In this order, each setting on the simplest variant in which it acts.
-const PLAN: [Plan; 8] = [own, lambda, ridge, layer_weights, shift, residual, decay, probe_space];
+const PLAN: [Plan; 8] =
+    [ridge_and_prior, lambda, ridge, layer_weights, shift, residual, decay, probe_space];
 
 fn step<T: Copy>(
     setting: &'static str,
@@ -247,8 +232,8 @@ fn ridge(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
 
 /// Both say how little a class's own covariance is trusted, so they are chosen together, and before
 /// λ, whose best value depends on them.
-fn own(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
-    if !variant.own || (given.ridge.is_some() && given.prior.is_some()) {
+fn ridge_and_prior(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
+    if !variant.per_class_metric || (given.ridge.is_some() && given.prior.is_some()) {
         return None;
     }
     let simple = Variant { views: Views::Single, ..variant };

@@ -41,10 +41,10 @@ pub(crate) fn widest<W: Wide>(work: W) -> W::Output {
 /// has room for few requests at a time. Where the machine has no such instruction, nothing happens.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "one instruction")]
-#[allow(unsafe_code, reason = "a hint to the processor; see SAFETY below")]
+#[allow(unsafe_code, reason = "a hint to the CPU; see SAFETY below")]
 pub(crate) fn fetch_ahead(value: &f32) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction is in every x86-64 processor, and it neither reads nor faults.
+    // SAFETY: the instruction is in every x86-64 CPU, and it neither reads nor faults.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(value).cast());

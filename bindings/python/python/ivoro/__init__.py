@@ -11,6 +11,7 @@ from ._classifier import IVoroClassifier
 from ._features import FeatureSet, read_features
 from ._ivoro import thread_count
 from ._run import Phase, Run, run
+from ._settings import settings
 
 __version__ = _version("ivoro")
 
@@ -24,5 +25,6 @@ __all__ = [
     "plot",
     "read_features",
     "run",
+    "settings",
     "thread_count",
 ]

@@ -70,15 +70,15 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Which features D's probe sees under N.
     probe_views : {"sisters", "separate"}, optional
         Whether rotations share a probe.
+    volume : float, default=0.4
+        α of Q, what a class pays for its volume: 1 as for normal
+        distributions, 0 nothing.
     pairs : {"matched", "all"}, default="matched"
         Which views meet which centres under AC and AI.
     rule : {"tournament", "elimination"}, default="tournament"
         How D picks among phases.
     gamma : float, default=1.0
         γ of L, not 0.
-    volume : float, default=0.4
-        α of Q, what a class pays for its volume: 1 as for normal
-        distributions, 0 nothing.
     optimiser : {"lbfgs", "adam"}, default="lbfgs"
         How probes are fitted.
     iterations : int, default=100
@@ -152,10 +152,10 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         beta: float | None = None,
         probe_space: str | None = None,
         probe_views: str | None = None,
+        volume: float = 0.4,
         pairs: str = "matched",
         rule: str = "tournament",
         gamma: float = 1.0,
-        volume: float = 0.4,
         optimiser: str = "lbfgs",
         iterations: int = 100,
         lift: int = 10_000,
@@ -174,10 +174,10 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         self.beta = beta
         self.probe_space = probe_space
         self.probe_views = probe_views
+        self.volume = volume
         self.pairs = pairs
         self.rule = rule
         self.gamma = gamma
-        self.volume = volume
         self.optimiser = optimiser
         self.iterations = iterations
         self.lift = lift

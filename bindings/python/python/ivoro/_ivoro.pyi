@@ -18,6 +18,7 @@ __all__ = [
     "forgetting_pycil",
     "pearson",
     "read_features",
+    "settings_table",
     "thread_count",
 ]
 
@@ -25,6 +26,7 @@ _Layers = list[NDArray[Any]]
 _Codes = NDArray[np.uint32]
 _Part = tuple[_Layers, _Codes]
 
+def settings_table() -> str: ...
 def thread_count(threads: int | None = None) -> int: ...
 def encoded(
     numbers: NDArray[np.int64],

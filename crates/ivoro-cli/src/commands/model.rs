@@ -3,8 +3,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use ivoro::audit::{NOT_KEPT, audit as list_kept};
-use ivoro::head::{Forgetting, Head};
-use ivoro::{Model, Samples, Variant};
+use ivoro::head::Forgetting;
+use ivoro::{Model, Samples, Variant, settings};
 use ivoro_io::features::{self, FeatureFile};
 use ivoro_io::{FileLock, load, save};
 use serde_json::json;
@@ -206,7 +206,9 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     if head.may_search_index() {
         let _ = writeln!(text, "search    by an index, approximately, unless asked with --exact");
     }
-    for (name, value) in settings_in_use(head) {
+    for info in settings::of_variant(head.variant()) {
+        let name = info.name;
+        let value = json!(info.read(head.settings())).to_string().replace('"', "");
         let chosen = model.choices().iter().find(|it| it.setting.split(',').any(|it| it == name));
         let how = chosen.map_or(String::new(), |it| format!("  (chosen on {})", it.variant));
         let _ = writeln!(text, "{name:<9} {value}{how}");
@@ -225,32 +227,6 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
         .for_each(|c| table.row(vec![c.name.clone(), c.statistics.count.to_string()]));
     let _ = write!(text, "\n{table}");
     Ok(output::print(&text)?)
-}
-
-/// The settings that a head's letters look at, by the names of their flags.
-fn settings_in_use(head: &Head) -> Vec<(&'static str, String)> {
-    let (variant, settings) = (head.variant(), head.settings());
-    let text = |value: serde_json::Value| value.to_string().replace('"', "");
-    let of = |used: bool, name, value| used.then(|| (name, text(value)));
-    let layered = variant.layered && !variant.is_metric();
-    let lines = [
-        of(variant.normalise, "lambda", json!(settings.transform.lambda)),
-        of(variant.normalise, "scale", json!(settings.transform.scale)),
-        of(variant.normalise, "shift", json!(settings.transform.shift)),
-        of(variant.is_metric(), "ridge", json!(settings.ridge)),
-        of(variant.own, "prior", json!(settings.prior)),
-        of(variant.own, "volume", json!(settings.volume)),
-        of(variant.whiten, "scatter", json!(settings.scatter)),
-        of(variant.lift, "lift", json!(settings.lift)),
-        of(layered, "layer-weights", json!(settings.layer_weights)),
-        of(layered, "gamma", json!(settings.gamma)),
-        of(variant.divide, "weight-decay", json!(settings.weight_decay)),
-        of(variant.divide && variant.normalise, "probe-space", json!(settings.probe_space)),
-        of(variant.divide, "rule", json!(settings.rule)),
-        of(variant.residual, "beta", json!(settings.beta)),
-        of(variant.rotates(), "pairs", json!(settings.pairs)),
-    ];
-    lines.into_iter().flatten().collect()
 }
 
 /// Lists every number kept.

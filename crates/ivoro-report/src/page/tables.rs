@@ -203,7 +203,7 @@ fn letters(row: &Row<'_>) -> Markup {
             v.flip,
             v.lift,
             v.whiten,
-            v.own,
+            v.per_class_metric,
             v.divide,
             v.residual,
             v.views == Views::Consensus,

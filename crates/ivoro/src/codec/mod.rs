@@ -2,6 +2,17 @@
 //!
 //! Bytes in, bytes out: `ivoro-io` has the files. Every size is checked against the metadata before it is used, and a checksum covers
 //! metadata and numbers. `docs/format.md` describes the layout.
+//!
+//! ```
+//! use ivoro::{Matrix, Model, Samples, Variant, codec};
+//! let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+//! let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+//! model.learn(&Samples::single("monday", points, vec![0, 0, 1, 1], 2)?)?;
+//! let file = codec::encode(&model)?;
+//! let read = codec::decode("model.ivoro".as_ref(), &file)?;
+//! assert_eq!(read.head(), model.head());
+//! # Ok::<(), ivoro::Error>(())
+//! ```
 
 mod header;
 mod read;
@@ -34,7 +45,7 @@ struct Description {
     views: usize,
     dims: Vec<usize>,
     probe_dims: Vec<usize>,
-    /// Exponents of the fixed-point grids, one a block.
+    /// Exponents of the fixed-point grids, one per block.
     grids: Vec<i32>,
     classes: Vec<String>,
     #[serde(rename = "cliques")]

@@ -9,7 +9,7 @@ use super::header::Header;
 use super::source::Tensor;
 use crate::calibration::Calibration;
 use crate::error::{Error, Result};
-use crate::head::{Frame, Head, KnownClass, LearnedPhase};
+use crate::head::{Frame, Head, LearnedClass, LearnedPhase};
 use crate::linalg::{Symmetric, tile_rows};
 use crate::matrix::Matrix;
 use crate::model::{Model, Predictor};
@@ -66,7 +66,7 @@ impl Reader<'_> {
     fn restored(
         &self,
         frame: Frame,
-        classes: Vec<KnownClass>,
+        classes: Vec<LearnedClass>,
         phases: Vec<LearnedPhase>,
         pooled: Option<Vec<SecondMoments>>,
     ) -> Result<Model> {
@@ -149,17 +149,17 @@ impl Reader<'_> {
         Matrix::new(rows, cols, data)
     }
 
-    fn classes(&self, frame: &Frame) -> Result<Vec<KnownClass>> {
+    fn classes(&self, frame: &Frame) -> Result<Vec<LearnedClass>> {
         let names = &self.header.description.classes;
         let counts = self.integers("counts", &[names.len()])?.integers(names.len());
-        let mut classes: Vec<KnownClass> = Vec::with_capacity(names.len());
+        let mut classes: Vec<LearnedClass> = Vec::with_capacity(names.len());
         for (count, name) in counts.into_iter().zip(names) {
             let positive = u64::try_from(count).ok().filter(|&count| count > 0);
             let bad = || self.malformed(format!("class {name} has count {count}"));
             let count = positive.ok_or_else(bad)?;
             let blocks = Vec::with_capacity(frame.dims.len());
             let statistics = ClassStatistics { count, blocks, second: None };
-            classes.push(KnownClass { name: name.clone(), statistics });
+            classes.push(LearnedClass { name: name.clone(), statistics });
         }
         for (block, &dim) in frame.dims.iter().enumerate() {
             let mut sums = self.integers(&format!("sums.{block}"), &[names.len(), dim])?;
@@ -179,7 +179,7 @@ impl Reader<'_> {
         description.variant.keeps_second_per_class(description.settings.scatter)
     }
 
-    fn add_second(&self, classes: &mut [KnownClass], frame: &Frame) -> Result<()> {
+    fn add_second(&self, classes: &mut [LearnedClass], frame: &Frame) -> Result<()> {
         for (block, &dim) in frame.dims.iter().enumerate() {
             let mut values = self.second(block, classes.len(), dim)?;
             for class in &mut *classes {

@@ -13,7 +13,7 @@ pub struct ClusterDiagram {
 }
 
 impl ClusterDiagram {
-    /// From one Voronoi diagram a layer, a weight for each, and γ ≠ 0.
+    /// From one Voronoi diagram per layer, a weight for each, and γ ≠ 0.
     pub fn new(layers: Vec<PowerDiagram>, weights: Vec<f32>, gamma: f32) -> Result<Self> {
         if weights.len() != layers.len() || layers.is_empty() {
             let what = "layer weights".to_owned();
@@ -26,7 +26,7 @@ impl ClusterDiagram {
         Ok(Self { layers, weights, gamma })
     }
 
-    /// One diagram a layer.
+    /// One diagram per layer.
     pub fn layers(&self) -> &[PowerDiagram] {
         &self.layers
     }

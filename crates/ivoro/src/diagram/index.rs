@@ -59,7 +59,7 @@ struct Visit {
 }
 
 impl Index {
-    /// Divides the centres, one a row, into families. The seed chooses where the search for them
+    /// Divides the centres, one per row, into families. The seed chooses where the search for them
     /// begins.
     pub fn new(centres: &Matrix, families: usize, seed: u64) -> Result<Self> {
         if centres.rows() == 0 || centres.cols() == 0 {
@@ -98,7 +98,7 @@ impl Index {
     }
 
     /// The `top` nearest centres of every query in the `probes` families nearest to it, nearest
-    /// first, `top` a query. Where those families hold fewer centres, the rest have an infinite
+    /// first, `top` per query. Where those families hold fewer centres, the rest have an infinite
     /// distance.
     pub fn search(&self, queries: &Matrix, probes: usize, top: usize) -> Result<Vec<Nearest>> {
         let dim = self.centres.cols();
@@ -143,7 +143,7 @@ impl Index {
             });
     }
 
-    /// The families nearest to each query, `probes` a query.
+    /// The families nearest to each query, `probes` per query.
     fn nearest_families(&self, queries: &[f32], probes: usize) -> Vec<Nearest> {
         let dim = self.centres.cols();
         let mut near = vec![NONE; queries.len() / dim * probes];

@@ -67,21 +67,21 @@ pub fn plane_cells(diagram: &PowerDiagram, within: Rectangle) -> Result<Vec<Vec<
             ([x, y], x * x + y * y - f64::from(diagram.weights()[row]))
         })
         .collect();
-    Ok((0..sites.len()).map(|own| cell(&sites, own, within)).collect())
+    Ok((0..sites.len()).map(|site| cell(&sites, site, within)).collect())
 }
 
 /// The rectangle cut by the half-plane of every other site.
-fn cell(sites: &[(Point, f64)], own: usize, within: Rectangle) -> Vec<Point> {
-    let ([x, y], offset) = sites[own];
+fn cell(sites: &[(Point, f64)], site: usize, within: Rectangle) -> Vec<Point> {
+    let ([x, y], offset) = sites[site];
     let mut polygon = within.corners().to_vec();
     for (other, ([u, v], other_offset)) in sites.iter().enumerate() {
-        if other == own || polygon.is_empty() {
+        if other == site || polygon.is_empty() {
             continue;
         }
         let (normal, limit) = ([2.0 * (u - x), 2.0 * (v - y)], other_offset - offset);
         if normal == [0.0, 0.0] {
             // one centre twice: the larger weight wins everywhere, then the earlier one
-            if limit < 0.0 || limit == 0.0 && other < own {
+            if limit < 0.0 || limit == 0.0 && other < site {
                 polygon.clear();
             }
             continue;

@@ -93,7 +93,7 @@ impl PowerDiagram {
         (weight, self.offsets.iter().map(|offset| -offset).collect())
     }
 
-    /// Centres, one a row.
+    /// Centres, one per row.
     pub fn centres(&self) -> &Matrix {
         &self.centres
     }

@@ -1,6 +1,6 @@
 use crate::error::{Error, Result};
 use crate::head::Head;
-use crate::head::cells::PairDistances;
+use crate::head::diagram_set::PairDistances;
 use crate::head::views::{Ballots, Combined, add_row, combine, subtract_votes};
 use crate::matrix::Matrix;
 use crate::samples::Points;
@@ -8,6 +8,20 @@ use crate::uncertainty::geometric_variance;
 use crate::vectors::least;
 
 /// How vectors of one object are taken together.
+///
+/// ```
+/// # use ivoro::{Matrix, Model, Points, Samples, Variant};
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+/// # model.learn(&monday)?;
+/// use ivoro::{AskOptions, BurstRule};
+/// // four images of two objects, two of each
+/// let burst = Some((2, BurstRule::Vote));
+/// let found = model.ask(&monday, AskOptions { burst, ..AskOptions::default() })?;
+/// assert_eq!(found[0].top[0].class, "0");
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BurstRule {
     /// Distances are added.
@@ -20,7 +34,7 @@ pub enum BurstRule {
 /// Everything a head says of queries.
 #[derive(Clone, Debug)]
 pub struct Answers {
-    /// One row a query, one column a class, smaller is nearer.
+    /// One row per query, one column per class, smaller is nearer.
     pub distances: Matrix,
     /// Distance to the nearest class in units of that class's own mean distance.
     pub strangeness: Vec<f64>,
@@ -36,7 +50,7 @@ impl Head {
     /// Distances, strangeness and uncertainty of every query. Strangeness is only meaningful with
     /// `absolute` distances; see [`Head::measure`].
     pub fn ask(&self, queries: &Points, absolute: bool) -> Result<Answers> {
-        let own = self.own_distances()?;
+        let typical = self.typical_distances()?;
         let mut answers = Answers {
             distances: Matrix::zeros(0, self.classes.len()),
             strangeness: Vec::with_capacity(queries.len()),
@@ -44,14 +58,14 @@ impl Head {
             burst: vec![1; queries.len()],
             ballots: None,
         };
-        self.in_batches(queries, absolute, |cells, pairs| {
+        self.in_batches(queries, absolute, |set, pairs| {
             let summed = summed(&pairs);
             answers.uncertainty.extend(disagreement(&pairs));
-            let Combined { distances, ballots } = combine(cells, pairs, self.variant.views);
+            let Combined { distances, ballots } = combine(set, pairs, self.variant.views);
             for (row, distances) in distances.iter_rows().enumerate() {
                 let class = least(distances);
-                let total = f64::from(summed.row(row)[class]) - cells.volume(class);
-                answers.strangeness.push(strangeness(total, own[class]));
+                let total = f64::from(summed.row(row)[class]) - set.volume(class);
+                answers.strangeness.push(strangeness(total, typical[class]));
             }
             match (&mut answers.ballots, ballots) {
                 (Some(kept), Some(more)) => kept.append(&more)?,
@@ -64,14 +78,14 @@ impl Head {
 }
 
 /// A distance in units of what is usual in a class.
-pub(crate) fn strangeness(distance: f64, own: f64) -> f64 {
+pub(crate) fn strangeness(distance: f64, typical: f64) -> f64 {
     // a class without spread: thresholds and files hold finite numbers only
-    (distance / own.abs().max(f64::MIN_POSITIVE)).min(f64::MAX)
+    (distance / typical.abs().max(f64::MIN_POSITIVE)).min(f64::MAX)
 }
 
 impl Head {
     /// The centres that queries are compared with between phases: one matrix a block (view and
-    /// layer), one row a class, in the space after N and K.
+    /// layer), one row per class, in the space after N and K.
     pub fn centroids(&self) -> Result<Vec<Matrix>> {
         let Some(frame) = &self.frame else { return Ok(Vec::new()) };
         (0..frame.dims.len()).map(|block| self.centres(frame, block)).collect()

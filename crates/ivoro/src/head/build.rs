@@ -2,9 +2,9 @@ use std::sync::OnceLock;
 
 use crate::diagram::{PowerDiagram, squared_length};
 use crate::error::{Error, Result};
-use crate::head::cells::{Cells, Metric};
-use crate::head::own::Quadrics;
-use crate::head::{Frame, Head, KnownClass};
+use crate::head::diagram_set::{DiagramSet, Metric};
+use crate::head::quadrics::Quadrics;
+use crate::head::{Frame, Head, LearnedClass};
 use crate::linalg::Symmetric;
 use crate::matrix::Matrix;
 use crate::statistics::{ClassStatistics, SecondMoments, within_scatter};
@@ -14,20 +14,20 @@ pub(crate) type Scatter<'a> = dyn FnMut(usize, Option<usize>) -> Result<Symmetri
 
 impl Head {
     /// The diagram, built when first asked for.
-    pub(super) fn cells(&self) -> Result<&Cells> {
-        if let Some(cells) = self.cells.get() {
-            return Ok(cells);
+    pub(super) fn diagram_set(&self) -> Result<&DiagramSet> {
+        if let Some(set) = self.diagram_set.get() {
+            return Ok(set);
         }
-        let cells = Box::new(self.build(&mut |block, class| self.scatter(block, class))?);
-        Ok(self.cells.get_or_init(|| cells))
+        let set = Box::new(self.build(&mut |block, class| self.scatter(block, class))?);
+        Ok(self.diagram_set.get_or_init(|| set))
     }
 
     /// Builds the diagram with second moments that are kept elsewhere, and then lets go of all
     /// sums: the head can be asked, and nothing else.
     pub(crate) fn reduce_to_predictor(&mut self, scatter: &mut Scatter<'_>) -> Result<()> {
-        let cells = Box::new(self.build(scatter)?);
-        self.cells = cells.into();
-        self.own_distances()?;
+        let set = Box::new(self.build(scatter)?);
+        self.diagram_set = set.into();
+        self.typical_distances()?;
         for class in &mut self.classes {
             (class.statistics.blocks, class.statistics.second) = (Vec::new(), None);
         }
@@ -35,7 +35,7 @@ impl Head {
         Ok(())
     }
 
-    fn build(&self, scatter: &mut Scatter<'_>) -> Result<Cells> {
+    fn build(&self, scatter: &mut Scatter<'_>) -> Result<DiagramSet> {
         let frame = self.frame.as_ref().ok_or(Error::Size {
             what: "classes in the model".to_owned(),
             expected: 1,
@@ -45,7 +45,7 @@ impl Head {
         let cross = (0..frame.dims.len()).map(|block| self.metric(frame, block, scatter));
         let weights = self.settings.layer_weights.map(|weight| weight as f32);
         let single = layers == 1;
-        Ok(Cells {
+        Ok(DiagramSet {
             views: frame.views,
             layers,
             cross: cross.collect::<Result<_>>()?,
@@ -53,10 +53,10 @@ impl Head {
             phases: self.probed_phases(),
             layer_weights: if single { vec![1.0] } else { weights.to_vec() },
             // γ joins layers, of which Q has one, and its term for the volume is no distance
-            gamma: if self.variant.own { 1.0 } else { self.settings.gamma as f32 },
+            gamma: if self.variant.per_class_metric { 1.0 } else { self.settings.gamma as f32 },
             pairs: self.settings.pairs,
             rule: self.settings.rule,
-            own: OnceLock::new(),
+            typical_distances: OnceLock::new(),
             index: OnceLock::new(),
         })
     }
@@ -71,18 +71,18 @@ impl Head {
         let grid = frame.grids[block];
         let mut covariance = within_scatter(scatter(block, None)?, sums.iter().copied(), grid);
         if covariance.mean_diagonal() <= grid.noise(typical_size(&centres)) {
-            // one sample a class, or all of them alike: no direction is known to vary more than another
+            // one sample per class, or all of them alike: no direction is known to vary more than another
             covariance = Symmetric::zeros(frame.dims[block]);
             covariance.add_diagonal(1.0);
         }
-        if self.variant.own {
-            let own = sums.iter().enumerate().map(|(class, &(sums, count))| {
-                let own = scatter(block, Some(class))?;
-                Ok((within_scatter(own, [(sums, count)].into_iter(), grid), count))
+        if self.variant.per_class_metric {
+            let covariances = sums.iter().enumerate().map(|(class, &(sums, count))| {
+                let moments = scatter(block, Some(class))?;
+                Ok((within_scatter(moments, [(sums, count)].into_iter(), grid), count))
             });
-            let own = own.collect::<Result<Vec<_>>>()?;
-            let quadrics = Quadrics::new(&covariance, &centres, own, &self.settings)?;
-            return Ok(Metric::Own(quadrics));
+            let covariances = covariances.collect::<Result<Vec<_>>>()?;
+            let quadrics = Quadrics::new(&covariance, &centres, covariances, &self.settings)?;
+            return Ok(Metric::PerClass(quadrics));
         }
         let ridge = self.settings.ridge;
         covariance.add_diagonal(ridge * covariance.mean_diagonal());
@@ -140,7 +140,7 @@ impl Head {
         ranges.filter(|(_, probed)| *probed).map(|(range, _)| range).collect()
     }
 
-    /// Probe centres of all classes, one diagram a block; zero rows where a phase has no probe.
+    /// Probe centres of all classes, one diagram per block; zero rows where a phase has no probe.
     fn probe_diagrams(&self, frame: &Frame) -> Result<Option<Vec<PowerDiagram>>> {
         if self.phases.iter().all(|learned| learned.probe.is_none()) {
             return Ok(None);
@@ -160,38 +160,38 @@ impl Head {
 
     /// How far apart the classes of the first phase are, where that changes with all that is learned.
     pub(crate) fn reach(&self) -> Result<Option<f64>> {
-        Ok(self.cells()?.reach())
+        Ok(self.diagram_set()?.reach())
     }
 
     /// Mean distance of a class's own samples to its centre, from what is kept; the unit in which
     /// a query's distance says whether it belongs to any class.
-    pub fn own_distances(&self) -> Result<&[f64]> {
-        let cells = self.cells()?;
-        Ok(cells.own.get_or_init(|| self.measure_own(cells)))
+    pub fn typical_distances(&self) -> Result<&[f64]> {
+        let set = self.diagram_set()?;
+        Ok(set.typical_distances.get_or_init(|| self.measure_typical_distances(set)))
     }
 
-    fn measure_own(&self, cells: &Cells) -> Vec<f64> {
+    fn measure_typical_distances(&self, set: &DiagramSet) -> Vec<f64> {
         let Some(frame) = &self.frame else { return Vec::new() };
         if self.variant.is_metric() {
             // the metric makes the expected distance of every class the same
             return vec![1.0; self.classes.len()];
         }
-        let gamma = f64::from(cells.gamma);
-        let own = |class: &KnownClass| {
+        let gamma = f64::from(set.gamma);
+        let typical = |class: &LearnedClass| {
             let kept = &class.statistics;
             let spread = |block: usize| kept.blocks[block].spread(kept.count, frame.grids[block]);
             let pair = |&(query, centre): &(usize, usize)| -> f64 {
                 let layer = |layer: usize| {
-                    let (q, c) = (query * cells.layers + layer, centre * cells.layers + layer);
+                    let (q, c) = (query * set.layers + layer, centre * set.layers + layer);
                     let apart = squared_apart(kept, frame, q, c);
                     let distance = (spread(q) + apart).max(f64::MIN_POSITIVE);
-                    f64::from(cells.layer_weights[layer]) * gamma.signum() * distance.powf(gamma)
+                    f64::from(set.layer_weights[layer]) * gamma.signum() * distance.powf(gamma)
                 };
-                (0..cells.layers).map(layer).sum()
+                (0..set.layers).map(layer).sum()
             };
-            cells.pairs().iter().map(pair).sum::<f64>()
+            set.pairs().iter().map(pair).sum::<f64>()
         };
-        self.classes.iter().map(own).collect()
+        self.classes.iter().map(typical).collect()
     }
 }
 

@@ -3,22 +3,48 @@ use std::collections::HashMap;
 use crate::error::{Error, Result};
 use crate::head::compose::Stage;
 use crate::head::learn::Batch;
-use crate::head::{Head, KnownClass, LearnedPhase};
+use crate::head::{Head, LearnedClass, LearnedPhase};
 use crate::matrix::Matrix;
 use crate::samples::Samples;
 use crate::statistics::{ClassStatistics, SecondMoments};
 
 /// What to do with a probe that was trained on the forgotten class and others together.
+///
+/// ```
+/// # use ivoro::{Matrix, Model, Points, Samples, Variant};
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+/// # model.learn(&monday)?;
+/// use ivoro::Forgetting;
+/// model.forget("0", Forgetting::Exact)?;
+/// assert_eq!(model.head().classes()[0].name, "1");
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forgetting {
     /// Refuse where the result would not be the model that never saw the class.
     #[default]
     Exact,
-    /// Give up the probes of that phase; its classes go on with their prototypes.
+    /// Give up the probes of that phase; its classes keep their prototypes.
     DropProbes,
 }
 
 /// What a merge did.
+///
+/// ```
+/// # use ivoro::{Matrix, Model, Points, Samples, Variant};
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+/// # model.learn(&monday)?;
+/// let mut other = model.emptied();
+/// other.learn(&monday)?;
+/// let merging = model.merge(&other, None)?;
+/// assert_eq!(merging.combined, ["0", "1"]);
+/// assert_eq!(model.head().classes()[0].statistics.count, 4);
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merging {
     /// Classes that only the other model knew.
@@ -101,7 +127,7 @@ impl Head {
         if self.classes.is_empty() {
             self.frame = None;
         }
-        self.cells.take();
+        self.diagram_set.take();
         Ok(())
     }
 
@@ -119,9 +145,9 @@ impl Head {
             let places: HashMap<&str, usize> =
                 order.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
             let first = self.classes.len() - size;
-            let place = |class: &KnownClass| places.get(class.name.as_str()).copied();
+            let place = |class: &LearnedClass| places.get(class.name.as_str()).copied();
             self.classes[first..].sort_by_key(|class| place(class).unwrap_or(usize::MAX));
-            self.cells.take();
+            self.diagram_set.take();
         }
         Ok(())
     }
@@ -159,8 +185,8 @@ impl Head {
                 let before = ancestor.zip(earlier.get(name));
                 let before = before.map(|(head, &at)| &head.classes[at].statistics);
                 match places.get(name) {
-                    Some(&own) => {
-                        merged.combine_class(own, &class.statistics, before, apart)?;
+                    Some(&place) => {
+                        merged.combine_class(place, &class.statistics, before, apart)?;
                         report.combined.push(class.name.clone());
                     }
                     None if before.is_some() => {}
@@ -287,8 +313,8 @@ impl Head {
 
     fn combine_pooled(&mut self, other: &[SecondMoments], sign: i64) -> Result<()> {
         let overflow = || Error::CountOverflow { class: "all".to_owned(), count: 0 };
-        for (own, other) in self.pooled.iter_mut().flatten().zip(other) {
-            own.combine(other, sign).ok_or_else(overflow)?;
+        for (moments, other) in self.pooled.iter_mut().flatten().zip(other) {
+            moments.combine(other, sign).ok_or_else(overflow)?;
         }
         Ok(())
     }

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 use crate::head::settings::Settings;
 use crate::head::variant::Variant;
@@ -51,9 +53,7 @@ impl Variant {
     /// is missing.
     pub fn check_features(self, features: &Points) -> Result<()> {
         used_layers(features, self)?;
-        let missing = |view: &View| !features.views().contains(view);
-        let views: &[View] = if self.rotates() { &View::ROTATIONS } else { &[View::UPRIGHT] };
-        if views.iter().any(|view| missing(view) || self.flip && missing(&view.mirror())) {
+        if self.views().iter().any(|view| !features.views().contains(view)) {
             return Err(missing_views(features, self));
         }
         Ok(())
@@ -63,8 +63,8 @@ impl Variant {
 fn missing_views(features: &Points, variant: Variant) -> Error {
     Error::MissingViews {
         variant: variant.to_string(),
-        needed: needed_views(variant),
-        found: features.views().iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+        needed: listed(&variant.views()),
+        found: listed(features.views()),
     }
 }
 
@@ -76,10 +76,10 @@ pub(crate) fn compose(
     stage: Stage,
 ) -> Result<Composed> {
     let layers = used_layers(features, variant)?;
-    let views: &[View] = if variant.rotates() { &View::ROTATIONS } else { &[View::UPRIGHT] };
+    let views = variant.separate_views();
     let mut grid = Vec::with_capacity(views.len());
     for &view in views {
-        let row = layers.iter().map(|&layer| {
+        let row = layers.clone().map(|layer| {
             let block = flipped(features, layer, view, variant)?;
             let transformed = stage != Stage::Raw && variant.normalise;
             Ok(if transformed { settings.transform.apply(&block) } else { block })
@@ -111,13 +111,9 @@ fn arrange(grid: Vec<Vec<Matrix>>, variant: Variant) -> Result<Composed> {
 }
 
 /// Indices of the layers a variant uses, if the features have them.
-pub(crate) fn used_layers(features: &Points, variant: Variant) -> Result<Vec<usize>> {
-    let wanted = match (variant.third, variant.layered) {
-        (true, _) => vec![1],
-        (false, true) => vec![0, 1],
-        (false, false) => vec![0],
-    };
-    if wanted.iter().all(|&layer| layer < features.layers().len()) {
+pub(crate) fn used_layers(features: &Points, variant: Variant) -> Result<Range<usize>> {
+    let wanted = variant.layers();
+    if wanted.end <= features.layers().len() {
         return Ok(wanted);
     }
     Err(Error::MissingLayer {
@@ -139,8 +135,7 @@ fn flipped(features: &Points, layer: usize, view: View, variant: Variant) -> Res
     Ok(block)
 }
 
-fn needed_views(variant: Variant) -> String {
-    let views: &[View] = if variant.rotates() { &View::ROTATIONS } else { &[View::UPRIGHT] };
-    let mirrored = views.iter().filter(|_| variant.flip).map(|view| view.mirror());
-    views.iter().copied().chain(mirrored).map(|view| view.to_string()).collect::<Vec<_>>().join(",")
+/// Names of views, as messages list them.
+fn listed(views: &[View]) -> String {
+    views.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

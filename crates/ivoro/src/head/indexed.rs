@@ -1,8 +1,8 @@
 use crate::diagram::{Index, Nearest, PowerDiagram};
 use crate::error::{Error, Result};
 use crate::head::Head;
-use crate::head::cells::Metric;
 use crate::head::compose::Stage;
+use crate::head::diagram_set::Metric;
 use crate::lift::normals;
 use crate::matrix::Matrix;
 use crate::random::permutation;
@@ -81,20 +81,20 @@ impl Head {
             }
             Search::Index => true,
         };
-        let cells = self.cells()?;
-        let [Metric::Plain(diagram)] = &cells.cross[..] else { return Ok(None) };
+        let set = self.diagram_set()?;
+        let [Metric::Plain(diagram)] = &set.cross[..] else { return Ok(None) };
         if !wanted {
             return Ok(None);
         }
-        if cells.index.get().is_none() {
-            let built = build(diagram, self.own_distances()?, self.settings.seed)?;
+        if set.index.get().is_none() {
+            let built = build(diagram, self.typical_distances()?, self.settings.seed)?;
             let kept = search == Search::Index || built.is_worth_it();
-            cells.index.get_or_init(|| kept.then_some(built));
+            set.index.get_or_init(|| kept.then_some(built));
         }
-        Ok(cells.index.get().and_then(Option::as_ref))
+        Ok(set.index.get().and_then(Option::as_ref))
     }
 
-    /// The nearest classes of every query, `top` a query, by way of the index.
+    /// The nearest classes of every query, `top` per query, by way of the index.
     pub(crate) fn ask_index(
         &self,
         indexed: &Indexed,
@@ -122,11 +122,11 @@ impl Indexed {
     }
 }
 
-fn build(diagram: &PowerDiagram, own: &[f64], seed: u64) -> Result<Indexed> {
+fn build(diagram: &PowerDiagram, typical: &[f64], seed: u64) -> Result<Indexed> {
     let centres = diagram.centres();
     let families = 4 * centres.rows().isqrt();
     let index = Index::new(centres, families, seed)?;
-    let queries = rehearsed(centres, own, seed);
+    let queries = rehearsed(centres, typical, seed);
     let exact = diagram.nearest(&queries)?;
     let mut about = Approximation { families: index.families(), probes: 0, agreement: 0.0 };
     let mut probes = LEAST_PROBES.min(about.families);
@@ -149,14 +149,14 @@ fn build(diagram: &PowerDiagram, own: &[f64], seed: u64) -> Result<Indexed> {
 
 /// Composed around some class centres, at the distance at which the samples of a class lie; the
 /// usual distance stands in for a class of one sample.
-fn rehearsed(centres: &Matrix, own: &[f64], seed: u64) -> Matrix {
+fn rehearsed(centres: &Matrix, typical: &[f64], seed: u64) -> Matrix {
     let dim = centres.cols();
     let mut classes = permutation(seed ^ 1, centres.rows());
     classes.truncate(REHEARSED);
-    let usual = own.iter().sum::<f64>() / own.len().max(1) as f64;
+    let usual = typical.iter().sum::<f64>() / typical.len().max(1) as f64;
     let mut queries = centres.select(&classes);
     for (row, &class) in classes.iter().enumerate() {
-        let size = (own[class].max(usual) / dim as f64).sqrt();
+        let size = (typical[class].max(usual) / dim as f64).sqrt();
         for (value, normal) in queries.row_mut(row).iter_mut().zip(normals(seed, row, dim)) {
             *value += (size * normal) as f32;
         }

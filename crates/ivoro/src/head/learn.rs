@@ -1,9 +1,9 @@
 use crate::error::{Error, Result};
 use crate::head::compose::{Composed, Stage};
 use crate::head::settings::ProbeViews;
-use crate::head::{Frame, Head, KnownClass, LearnedPhase};
+use crate::head::{Frame, Head, LearnedClass, LearnedPhase};
 use crate::matrix::Matrix;
-use crate::probes::Fit;
+use crate::probe_cache::Fit;
 use crate::regression::{FitOptions, Objective, Penalty, fit};
 use crate::samples::Samples;
 use crate::statistics::{ClassStatistics, Grid, SecondMoments, sums_by_class};
@@ -76,9 +76,9 @@ impl Head {
         }
         self.frame = Some(frame);
         let classes = names.into_iter().zip(statistics);
-        self.classes.extend(classes.map(|(name, statistics)| KnownClass { name, statistics }));
+        self.classes.extend(classes.map(|(name, statistics)| LearnedClass { name, statistics }));
         self.phases.push(learned);
-        self.cells.take();
+        self.diagram_set.take();
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 use crate::error::Result;
-use crate::head::cells::{Cells, PairDistances};
 use crate::head::compose::{Composed, Stage};
+use crate::head::diagram_set::{DiagramSet, PairDistances};
 use crate::head::{Head, views};
 use crate::matrix::Matrix;
 use crate::samples::Points;
@@ -14,8 +14,8 @@ impl Head {
     /// whitened distances may be short of a number that is the same for all classes of a query.
     pub fn measure(&self, queries: &Points, absolute: bool) -> Result<Matrix> {
         let mut out = Matrix::zeros(0, self.classes.len());
-        self.in_batches(queries, absolute, |cells, pairs| {
-            out.append(&views::combine(cells, pairs, self.variant.views).distances)
+        self.in_batches(queries, absolute, |set, pairs| {
+            out.append(&views::combine(set, pairs, self.variant.views).distances)
         })?;
         Ok(out)
     }
@@ -24,28 +24,28 @@ impl Head {
         &self,
         queries: &Points,
         absolute: bool,
-        mut take: impl FnMut(&Cells, Vec<PairDistances>) -> Result<()>,
+        mut take: impl FnMut(&DiagramSet, Vec<PairDistances>) -> Result<()>,
     ) -> Result<()> {
-        let cells = self.cells()?;
+        let set = self.diagram_set()?;
         let rows: Vec<usize> = (0..queries.len()).collect();
         for rows in rows.chunks(BATCH) {
             let batch = queries.select(rows);
             let points = self.points(&batch, Stage::Full)?;
             let same = !self.variant.normalise && !self.variant.lift;
-            let probed = match &cells.probes {
+            let probed = match &set.probes {
                 Some(_) if !same => Some(self.points(&batch, self.probe_stage())?),
                 _ => None,
             };
-            let probed = cells.probes.as_ref().map(|_| probed.as_ref().unwrap_or(&points));
-            take(cells, cells.pair_distances(&points, probed, absolute)?)?;
+            let probed = set.probes.as_ref().map(|_| probed.as_ref().unwrap_or(&points));
+            take(set, set.pair_distances(&points, probed, absolute)?)?;
         }
         Ok(())
     }
 
     /// The nearest class of every query.
     pub fn predict(&self, queries: &Points) -> Result<Vec<u32>> {
-        let cells = self.cells()?;
-        let diagram = match (&cells.cross[..], &cells.probes) {
+        let set = self.diagram_set()?;
+        let diagram = match (&set.cross[..], &set.probes) {
             ([metric], None) => metric.diagram(),
             _ => None,
         };

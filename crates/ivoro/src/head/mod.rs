@@ -6,15 +6,15 @@
 mod answer;
 pub mod audit;
 mod build;
-mod cells;
 mod change;
 mod compose;
+mod diagram_set;
 mod indexed;
 mod learn;
 mod measure;
-mod own;
 mod pictures;
-mod settings;
+mod quadrics;
+pub mod settings;
 mod variant;
 mod views;
 
@@ -24,9 +24,9 @@ use std::sync::{Arc, OnceLock};
 pub(crate) use answer::strangeness;
 pub use answer::{Answers, BurstRule};
 pub(crate) use build::Scatter;
-use cells::{Cells, Metric};
 pub use change::{Forgetting, Merging};
 use compose::{Composed, Stage, compose, used_layers};
+use diagram_set::{DiagramSet, Metric};
 pub(crate) use indexed::Indexed;
 pub use indexed::{Approximation, INDEXED_FROM, Search};
 pub use settings::{Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
@@ -35,7 +35,7 @@ pub use variant::{EXTENDED, GRAMMAR, LETTERS, PAPER, Variant, Views};
 use crate::diagram::{ClusterDiagram, PowerDiagram};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::probes::Probes;
+use crate::probe_cache::ProbeCache;
 pub use crate::regression::Optimiser;
 use crate::samples::Points;
 use crate::statistics::{ClassStatistics, Grid, SecondMoments};
@@ -57,7 +57,7 @@ pub(crate) struct Frame {
 
 /// One class.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownClass {
+pub struct LearnedClass {
     /// Its name.
     pub name: String,
     /// What is kept of it.
@@ -79,22 +79,31 @@ pub(crate) struct LearnedPhase {
 ///
 /// No field can hold a sample: per class there are sums, per phase probe centres, and with W one
 /// matrix of second moments.
+///
+/// ```
+/// use ivoro::{Head, Matrix, Samples, Settings, Variant};
+/// let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// let mut head = Head::new("iVoro".parse::<Variant>()?, Settings::default())?;
+/// head.learn(&Samples::single("monday", points, vec![0, 0, 1, 1], 2)?)?;
+/// assert_eq!((head.classes().len(), head.phases()), (2, vec![2]));
+/// # Ok::<(), ivoro::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Head {
     variant: Variant,
     settings: Settings,
     frame: Option<Frame>,
-    classes: Vec<KnownClass>,
+    classes: Vec<LearnedClass>,
     phases: Vec<LearnedPhase>,
     pooled: Option<Vec<SecondMoments>>,
-    cells: OnceLock<Box<Cells>>,
+    diagram_set: OnceLock<Box<DiagramSet>>,
     /// Probes that other heads of a comparison fitted.
-    probes: Option<Arc<Probes>>,
+    probes: Option<Arc<ProbeCache>>,
 }
 
-impl std::fmt::Debug for Cells {
+impl std::fmt::Debug for DiagramSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cells").finish_non_exhaustive()
+        f.debug_struct("DiagramSet").finish_non_exhaustive()
     }
 }
 
@@ -107,7 +116,7 @@ impl Clone for Head {
             classes: self.classes.clone(),
             phases: self.phases.clone(),
             pooled: self.pooled.clone(),
-            cells: OnceLock::new(),
+            diagram_set: OnceLock::new(),
             probes: self.probes.clone(),
         }
     }
@@ -134,13 +143,13 @@ impl Head {
 
     /// The same, sharing probes with other heads.
     #[must_use]
-    pub fn sharing(mut self, probes: Arc<Probes>) -> Self {
+    pub fn sharing(mut self, probes: Arc<ProbeCache>) -> Self {
         self.probes = Some(probes);
         self
     }
 
     /// The probes it shares with others.
-    pub(crate) fn probes(&self) -> Option<Arc<Probes>> {
+    pub(crate) fn probes(&self) -> Option<Arc<ProbeCache>> {
         self.probes.clone()
     }
 
@@ -153,7 +162,7 @@ impl Head {
             classes: Vec::new(),
             phases: Vec::new(),
             pooled: None,
-            cells: OnceLock::new(),
+            diagram_set: OnceLock::new(),
             probes: None,
         }
     }
@@ -169,7 +178,7 @@ impl Head {
     }
 
     /// The classes in order of arrival.
-    pub fn classes(&self) -> &[KnownClass] {
+    pub fn classes(&self) -> &[LearnedClass] {
         &self.classes
     }
 
@@ -251,14 +260,15 @@ impl Head {
 
     /// The diagram over layers of the upright view, for pictures and for checks.
     pub fn diagram(&self) -> Result<ClusterDiagram> {
-        let cells = self.cells()?;
-        let layers = self.diagrams()?.into_iter().take(cells.layers).cloned().collect();
-        ClusterDiagram::new(layers, cells.layer_weights.clone(), cells.gamma)
+        let set = self.diagram_set()?;
+        let layers = self.diagrams()?.into_iter().take(set.layers).cloned().collect();
+        ClusterDiagram::new(layers, set.layer_weights.clone(), set.gamma)
     }
 
     /// The power diagram of every block.
     fn diagrams(&self) -> Result<Vec<&PowerDiagram>> {
-        let diagrams: Option<Vec<_>> = self.cells()?.cross.iter().map(Metric::diagram).collect();
+        let diagrams: Option<Vec<_>> =
+            self.diagram_set()?.cross.iter().map(Metric::diagram).collect();
         let what = "classes with metrics of their own (Q) have no power diagram".to_owned();
         diagrams.ok_or(Error::Unsupported { what })
     }
@@ -267,13 +277,13 @@ impl Head {
     pub(crate) fn restore(
         &mut self,
         frame: Frame,
-        classes: Vec<KnownClass>,
+        classes: Vec<LearnedClass>,
         phases: Vec<LearnedPhase>,
         pooled: Option<Vec<SecondMoments>>,
     ) {
         self.frame = Some(frame);
         (self.classes, self.phases, self.pooled) = (classes, phases, pooled);
-        self.cells.take();
+        self.diagram_set.take();
     }
 
     pub(crate) fn parts(&self) -> Parts<'_> {

@@ -1,6 +1,13 @@
-use serde::{Deserialize, Serialize};
+//! The settings of a head, and the [table](TABLE) of all that is known of each.
 
-use crate::error::{Error, Result, text_choice};
+mod range;
+mod table;
+
+pub use range::{SettingRange, SettingValue};
+use serde::{Deserialize, Serialize};
+pub use table::{SettingInfo, TABLE, find, of_variant};
+
+use crate::error::text_choice;
 use crate::regression::Optimiser;
 use crate::transform::Transform;
 
@@ -70,6 +77,12 @@ text_choice!(ScatterKept, "scatter", "write pooled or per-class",
     "pooled" => Pooled, "per-class" => PerClass);
 
 /// Every number and choice that a head needs, all of them fixed.
+///
+/// ```
+/// use ivoro::Settings;
+/// let settings = Settings { ridge: -1.0, ..Settings::default() };
+/// assert!(settings.check().unwrap_err().to_string().contains("must be finite and not negative"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// N: λ, w and η.
@@ -139,39 +152,4 @@ impl Settings {
     fn usual_prior() -> f64 {
         500.0
     }
-
-    /// Checks every number's range.
-    pub fn check(&self) -> Result<()> {
-        Transform::new(self.transform.lambda, self.transform.scale, self.transform.shift)?;
-        non_negative("ridge", self.ridge)?;
-        non_negative("prior", self.prior)?;
-        non_negative("volume", self.volume)?;
-        non_negative("weight-decay", self.weight_decay)?;
-        non_negative("beta", self.beta)?;
-        for weight in self.layer_weights {
-            non_negative("layer-weights", weight)?;
-        }
-        let range = |name, value: String, reason| Err(Error::Setting { name, value, reason });
-        if self.layer_weights.iter().sum::<f64>() <= 0.0 {
-            return range("layer-weights", "0,0".into(), "at least one must be positive");
-        }
-        if self.gamma == 0.0 || !self.gamma.is_finite() {
-            return range("gamma", self.gamma.to_string(), "must be finite and not 0");
-        }
-        if !(1..=1 << 20).contains(&self.lift) {
-            return range("lift", self.lift.to_string(), "must lie in 1..=1048576");
-        }
-        if !(1..=1_000_000).contains(&self.iterations) {
-            return range("iterations", self.iterations.to_string(), "must lie in 1..=1000000");
-        }
-        Ok(())
-    }
-}
-
-fn non_negative(name: &'static str, value: f64) -> Result<()> {
-    if value.is_finite() && value >= 0.0 {
-        return Ok(());
-    }
-    let reason = "must be finite and not negative";
-    Err(Error::Setting { name, value: value.to_string(), reason })
 }

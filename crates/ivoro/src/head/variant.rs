@@ -1,8 +1,10 @@
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::head::settings::ScatterKept;
+use crate::samples::View;
 
 /// How the four rotated views of a query come together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -37,7 +39,7 @@ pub struct Variant {
     /// **W**: distances are measured in the pooled within-class metric.
     pub whiten: bool,
     /// **Q**: every class is measured in a metric of its own.
-    pub own: bool,
+    pub per_class_metric: bool,
     /// **D**: boundaries within a phase come from a probe.
     pub divide: bool,
     /// **R**: centres are moved from the means by a residual probe.
@@ -112,7 +114,7 @@ impl Variant {
         flip: false,
         lift: false,
         whiten: false,
-        own: false,
+        per_class_metric: false,
         divide: false,
         residual: false,
         views: Views::Single,
@@ -125,7 +127,7 @@ impl Variant {
             ("F", &mut self.flip),
             ("K", &mut self.lift),
             ("W", &mut self.whiten),
-            ("Q", &mut self.own),
+            ("Q", &mut self.per_class_metric),
             ("D", &mut self.divide),
             ("R", &mut self.residual),
         ]
@@ -136,9 +138,30 @@ impl Variant {
         self.views != Views::Single
     }
 
+    /// Every view that it looks at: the upright one or all rotations, then under F their mirror
+    /// images in the same order.
+    pub fn views(&self) -> Vec<View> {
+        let mut views = self.separate_views().to_vec();
+        if self.flip {
+            views.extend(self.separate_views().iter().map(|view| view.mirror()));
+        }
+        views
+    }
+
+    /// The layers that it looks at, as places among those of the features: the last layer is 0, the
+    /// block before it 1.
+    pub fn layers(&self) -> Range<usize> {
+        usize::from(self.third)..1 + usize::from(self.third || self.layered)
+    }
+
+    /// The views before mirror images are averaged with them.
+    pub(crate) fn separate_views(&self) -> &'static [View] {
+        if self.rotates() { &View::ROTATIONS } else { &[View::UPRIGHT] }
+    }
+
     /// Whether distances depend on how samples spread: W or Q.
     pub fn is_metric(&self) -> bool {
-        self.whiten || self.own
+        self.whiten || self.per_class_metric
     }
 
     /// How many views and how many layers stay separate: W and Q join layers, W under AI views.
@@ -150,7 +173,7 @@ impl Variant {
 
     /// Whether second moments are kept for every class, given who keeps those of W.
     pub(crate) fn keeps_second_per_class(&self, scatter: ScatterKept) -> bool {
-        self.own || self.whiten && scatter == ScatterKept::PerClass
+        self.per_class_metric || self.whiten && scatter == ScatterKept::PerClass
     }
 
     /// Reads the letters behind `iVoro-`; returns what could not be read.
@@ -177,7 +200,7 @@ impl Variant {
             Some("iVoro3 is the third block alone and L adds it to the last layer")
         } else if self.lift && !self.whiten {
             Some("K lifts before W, so it needs W")
-        } else if self.own && (self.whiten || self.divide || self.residual) {
+        } else if self.per_class_metric && (self.whiten || self.divide || self.residual) {
             Some("Q gives every class its own metric, and W, D and R need one for all")
         } else {
             None
@@ -264,7 +287,7 @@ mod tests {
                     residual: on(6),
                     views,
                     layered: on(7),
-                    own: on(8),
+                    per_class_metric: on(8),
                 };
                 let parsed = variant.to_string().parse::<Variant>();
                 match variant.senseless() {
@@ -278,6 +301,22 @@ mod tests {
         for name in PAPER.iter().chain(&EXTENDED) {
             assert_eq!(name.parse::<Variant>().unwrap().to_string(), *name);
         }
+    }
+
+    #[test]
+    fn a_variant_names_the_views_and_layers_that_it_looks_at() {
+        let looks = |name: &str| {
+            let variant: Variant = name.parse().unwrap();
+            let views: Vec<String> = variant.views().iter().map(ToString::to_string).collect();
+            (views.join(" "), variant.layers())
+        };
+        assert_eq!(looks("iVoro"), (View::UPRIGHT.to_string(), 0..1));
+        assert_eq!(looks("iVoro3").1, 1..2);
+        assert_eq!(looks("iVoro-NACL").1, 0..2);
+        let rotations = View::ROTATIONS.map(|view| view.to_string()).join(" ");
+        let mirrored = View::ROTATIONS.map(|view| view.mirror().to_string()).join(" ");
+        assert_eq!(looks("iVoro-FAI").0, format!("{rotations} {mirrored}"));
+        assert_eq!(looks("iVoro-F").0, format!("{0} {1}", View::UPRIGHT, View::UPRIGHT.mirror()));
     }
 
     #[test]

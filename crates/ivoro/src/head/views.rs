@@ -1,6 +1,6 @@
 use crate::diagram::add_matrix;
 use crate::error::Result;
-use crate::head::cells::{Cells, PairDistances};
+use crate::head::diagram_set::{DiagramSet, PairDistances};
 use crate::head::variant::Views;
 use crate::matrix::Matrix;
 use crate::vectors::least;
@@ -19,14 +19,14 @@ pub(crate) struct Ballots {
 }
 
 /// One number per query and class from the distances of all pairs of views.
-pub(crate) fn combine(cells: &Cells, mut pairs: Vec<PairDistances>, views: Views) -> Combined {
+pub(crate) fn combine(set: &DiagramSet, mut pairs: Vec<PairDistances>, views: Views) -> Combined {
     let plain = |distances| Combined { distances, ballots: None };
     if pairs.len() == 1 {
-        return plain(pairs.pop().map(|pair| cells.divide(pair)).unwrap_or_default());
+        return plain(pairs.pop().map(|pair| set.divide(pair)).unwrap_or_default());
     }
     match views {
         Views::Consensus => {
-            let pairs: Vec<Matrix> = pairs.into_iter().map(|pair| cells.divide(pair)).collect();
+            let pairs: Vec<Matrix> = pairs.into_iter().map(|pair| set.divide(pair)).collect();
             let ballots = Ballots::of(&pairs);
             Combined { distances: ballots.distances(), ballots: Some(ballots) }
         }
@@ -38,7 +38,7 @@ pub(crate) fn combine(cells: &Cells, mut pairs: Vec<PairDistances>, views: Views
                 }
                 sum
             });
-            plain(pair.map(|pair| cells.divide(pair)).unwrap_or_default())
+            plain(pair.map(|pair| set.divide(pair)).unwrap_or_default())
         }
     }
 }

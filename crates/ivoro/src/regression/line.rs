@@ -3,7 +3,7 @@ use std::ops::RangeInclusive;
 use rayon::prelude::*;
 
 use super::{Blocks, Objective, Penalty, products};
-use crate::lbfgs::{Landscape, moved};
+use crate::lbfgs::{LineObjective, moved};
 use crate::softmax::{add_row_sums, residues};
 use crate::vectors::{add, dot, vectorised};
 
@@ -25,7 +25,7 @@ pub(super) struct Lines<'a> {
     /// The same sums for what the penalty measures.
     moved: [f64; 3],
     steps: usize,
-    /// The direction faced.
+    /// The direction of the line.
     turned: Vec<f32>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Lines<'a> {
         (loss, slope - sums.iter().zip(&self.squares).map(pull).sum::<f64>())
     }
 
-    /// Prepares to look from a point along a direction.
+    /// Prepares to probe from a point along a direction.
     fn turn(&mut self, x: &[f32], direction: &[f64]) {
         let objective = self.objective;
         let dim = objective.points.cols();
@@ -91,13 +91,13 @@ fn ahead(logits: &[f32], shift: &[f32], length: f32, out: &mut [f32]) {
     );
 }
 
-impl Landscape for Lines<'_> {
-    const SLOPES: RangeInclusive<f64> = -0.2..=0.2;
+impl LineObjective for Lines<'_> {
+    const ACCEPTED_SLOPES: RangeInclusive<f64> = -0.2..=0.2;
 
     // Such a step is a little worse than the best and saves a pass over the samples.
-    const LEAPS: RangeInclusive<f64> = -0.9..=0.9;
+    const FULL_STEP_SLOPES: RangeInclusive<f64> = -0.9..=0.9;
 
-    fn enter(&mut self, x: &[f32], gradient: &mut [f32]) -> f64 {
+    fn begin(&mut self, x: &[f32], gradient: &mut [f32]) -> f64 {
         let sizes = (self.objective.classes, self.objective.points.cols());
         let groups = self.logits.par_chunks_mut(self.blocks.group * sizes.0);
         let sources = groups.map(|logits| {
@@ -110,7 +110,7 @@ impl Landscape for Lines<'_> {
         self.objective.pass(x, gradient, samples, sources)
     }
 
-    fn leap(
+    fn try_full_step(
         &mut self,
         x: &[f32],
         direction: &[f64],
@@ -140,7 +140,7 @@ impl Landscape for Lines<'_> {
         (loss, dot(gradient, direction))
     }
 
-    fn look(&mut self, length: f64) -> (f64, f64) {
+    fn probe(&mut self, length: f64) -> (f64, f64) {
         let along = |[from, along, across]: &[f64; 3]| {
             from + 2.0 * length * along + length * length * across
         };
@@ -161,8 +161,8 @@ impl Landscape for Lines<'_> {
         )
     }
 
-    fn step(&mut self, length: f64, x: &[f32], gradient: &mut [f32]) {
-        self.land(length);
+    fn move_to(&mut self, length: f64, x: &[f32], gradient: &mut [f32]) {
+        self.accept(length);
         let groups = self.logits.par_chunks(self.blocks.group * self.objective.classes);
         let sources = groups.map(|logits| {
             move |at: usize, _: &[f32], out: &mut [f32]| {
@@ -173,7 +173,7 @@ impl Landscape for Lines<'_> {
         self.objective.pass(x, gradient, samples, sources);
     }
 
-    fn land(&mut self, length: f64) {
+    fn accept(&mut self, length: f64) {
         self.steps += 1;
         add(&mut self.logits, &self.shift, length as f32);
     }
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_along_a_line_and_a_step_agree_with_the_objective() {
+    fn a_probe_along_a_line_and_a_move_agree_with_the_objective() {
         let (points, labels, centres) = problem();
         for penalty in [Penalty::Decay(0.3), Penalty::Residual(0.2)] {
             let objective = Objective::new(&points, &labels, &centres, penalty).unwrap();
@@ -193,20 +193,20 @@ mod tests {
             let mut at = objective.start().to_vec();
             let mut gradient = vec![0f32; at.len()];
             let mut expected = gradient.clone();
-            let loss = lines.enter(&at, &mut gradient);
+            let loss = lines.begin(&at, &mut gradient);
             assert!((loss - objective.evaluate(&at, &mut expected)).abs() < 1e-12);
             // past the step at which the logits are computed again
             for step in 0..FRESH + 3 {
                 let direction: Vec<f64> = (0..at.len())
                     .map(|entry| ((entry * 31 + step * 17) % 29) as f64 / 29.0 - 0.5)
                     .collect();
-                let (leapt, tilted) = lines.leap(&at, &direction, 0.9, &mut gradient);
-                let (looked, slope) = lines.look(0.9);
-                assert!((leapt - looked).abs() < 1e-4 * looked, "{leapt} {looked}");
+                let (tried, tilted) = lines.try_full_step(&at, &direction, 0.9, &mut gradient);
+                let (probed, slope) = lines.probe(0.9);
+                assert!((tried - probed).abs() < 1e-4 * probed, "{tried} {probed}");
                 assert!((tilted - slope).abs() < 1e-4, "{tilted} {slope}");
-                let (loss, slope) = lines.look(0.3);
+                let (loss, slope) = lines.probe(0.3);
                 at = moved(&at, &direction, 0.3);
-                lines.step(0.3, &at, &mut gradient);
+                lines.move_to(0.3, &at, &mut gradient);
                 let exact = objective.evaluate(&at, &mut expected);
                 assert!((loss - exact).abs() < 1e-4 * exact, "{penalty:?}: {loss} {exact}");
                 let exact = dot(&expected, &direction);

@@ -1,7 +1,7 @@
 //! Sums per class of a block, about as fast as its bytes are read.
 //!
 //! A value rounded to the grid is the lower bits of a sum: z + 1.5 · 2⁵² · unit has its last bit
-//! at the unit, so the processor's own rounding does the work, and the bits of two such sums differ
+//! at the unit, so the CPU's own rounding does the work, and the bits of two such sums differ
 //! by the whole number of units between them. The bits are added as integers, and the constant's
 //! share is taken off at the end.
 //!
@@ -289,16 +289,16 @@ fn add_rows<const N: usize>(
         for row in soon {
             fetch_ahead(&row[part * LANES]);
         }
-        let mut own = *sums;
+        let mut lanes = *sums;
         for row in rows.map(|row| &row.as_chunks::<LANES>().0[part]) {
             for lane in 0..LANES {
                 let (bits, more) = rounding.of(row[lane]);
-                own[lane] = own[lane].wrapping_add(bits);
+                lanes[lane] = lanes[lane].wrapping_add(bits);
                 square[lane] = square[lane].wrapping_add(more);
                 most[lane] = most[lane].max(row[lane].abs().to_bits());
             }
         }
-        *sums = own;
+        *sums = lanes;
     }
     (*squares, *largest) = (square, most);
     for row in rows.map(|row| row.as_chunks::<LANES>().1) {

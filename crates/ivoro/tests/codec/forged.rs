@@ -231,7 +231,7 @@ fn a_probe_that_is_not_a_number() {
     }
 }
 
-/// The largest integers, well signed: sums must not overflow when such a model goes on.
+/// The largest integers, well signed: sums must not overflow when such a model learns on.
 #[test]
 fn sums_at_the_edge_of_their_integers() {
     let edge = i64::MAX.to_le_bytes();

@@ -85,7 +85,7 @@ fn a_probe_of_several_classes_is_given_up_only_on_request() {
         head.forget("class 7", Forgetting::DropProbes).unwrap();
         assert!(head.bytes() < before);
         assert_eq!(head.phases(), [4, 2, 2]);
-        // the rest of that phase goes on with its means, other phases keep their probes
+        // the rest of that phase keeps its means, other phases keep their probes
         let predicted = head.predict(&queries()).unwrap();
         assert!(predicted.iter().all(|&class| class < CLASSES - 1));
         let plain = Variant { divide: false, residual: false, ..variant };

@@ -118,7 +118,7 @@ fn values_far_beyond_those_of_the_first_phase() {
 
 #[test]
 fn samples_without_spread_are_no_reason_to_refuse() {
-    // one sample a class; and three alike, off the grid
+    // one sample per class; and three alike, off the grid
     for (rows, far) in [(3, 0.0), (9, 1000.1)] {
         let value = |at: usize| far + if at % 4 == (at / 4) % 3 { 1.3 } else { 0.1 };
         let points = Matrix::new(rows, 4, (0..4 * rows).map(value).collect()).unwrap();

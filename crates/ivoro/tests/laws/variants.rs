@@ -98,7 +98,8 @@ fn a_layer_added_to_itself_changes_nothing() {
         }
         let single = Variant { layered: false, ..layered };
         let expected = learned(single, &small(), &phases).predict(&queries).unwrap();
-        let ridge = small().ridge * if layered.whiten || layered.own { 2.0 } else { 1.0 };
+        let ridge =
+            small().ridge * if layered.whiten || layered.per_class_metric { 2.0 } else { 1.0 };
         let head = learned(layered, &Settings { ridge, ..small() }, &phases);
         assert_eq!(head.predict(&queries).unwrap(), expected, "{layered}");
     }

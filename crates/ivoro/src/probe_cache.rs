@@ -11,7 +11,7 @@ use crate::regression::{FitOptions, Penalty};
 
 /// Centres by the hash of what they were fitted to.
 #[derive(Debug, Default)]
-pub struct Probes {
+pub struct ProbeCache {
     memory: Mutex<HashMap<blake3::Hash, Matrix>>,
 }
 
@@ -36,7 +36,7 @@ impl Fit<'_> {
     }
 }
 
-impl Probes {
+impl ProbeCache {
     /// The centres of a fit, from memory where it was done before.
     pub(crate) fn get(
         &self,
@@ -68,7 +68,7 @@ mod tests {
         let options = FitOptions { optimiser: Optimiser::Lbfgs, iterations: 5, seed: 1 };
         let fit =
             |penalty| Fit { points: &points, labels: &[0, 1], start: &start, penalty, options };
-        let probes = Probes::default();
+        let probes = ProbeCache::default();
         let mut fits = 0;
         for penalty in [1e-4, 1e-4, 1e-3].map(Penalty::Decay) {
             let centres = probes.get(&fit(penalty), || {

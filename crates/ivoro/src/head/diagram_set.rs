@@ -7,7 +7,7 @@ use crate::diagram::{PowerDiagram, add_influence, squared_length};
 use crate::error::Result;
 use crate::head::compose::Composed;
 use crate::head::indexed::Indexed;
-use crate::head::own::Quadrics;
+use crate::head::quadrics::Quadrics;
 use crate::head::settings::{Pairs, Rule};
 use crate::linalg::Factor;
 use crate::matrix::Matrix;
@@ -20,8 +20,8 @@ pub(crate) enum Metric {
     /// Squared Mahalanobis distances: a power diagram in the plain space, the factor that
     /// measures the query itself, and how far apart the first centres are.
     Whitened { diagram: PowerDiagram, factor: Factor, reach: f64 },
-    /// Squared Mahalanobis distances in every class's own metric.
-    Own(Quadrics),
+    /// Squared Mahalanobis distances in one metric per class.
+    PerClass(Quadrics),
 }
 
 impl Metric {
@@ -39,11 +39,11 @@ impl Metric {
         Ok(Self::Whitened { diagram: PowerDiagram::new(linear, weights)?, factor, reach })
     }
 
-    /// The diagram whose nearest cell is the answer; classes with metrics of their own have none.
+    /// The diagram whose nearest cell is the answer; metrics per class have none.
     pub(crate) fn diagram(&self) -> Option<&PowerDiagram> {
         match self {
             Self::Plain(diagram) | Self::Whitened { diagram, .. } => Some(diagram),
-            Self::Own(_) => None,
+            Self::PerClass(_) => None,
         }
     }
 
@@ -51,7 +51,7 @@ impl Metric {
     fn volume(&self, class: usize) -> f32 {
         match self {
             Self::Plain(_) | Self::Whitened { .. } => 0.0,
-            Self::Own(quadrics) => quadrics.volume(class),
+            Self::PerClass(quadrics) => quadrics.volume(class),
         }
     }
 
@@ -60,15 +60,15 @@ impl Metric {
     fn distances(&self, queries: &Matrix, absolute: bool) -> Result<Matrix> {
         let (diagram, factor) = match self {
             Self::Plain(diagram) => return diagram.distances(queries),
-            Self::Own(quadrics) => return Ok(quadrics.distances(queries)),
+            Self::PerClass(quadrics) => return Ok(quadrics.distances(queries)),
             Self::Whitened { diagram, factor, .. } => (diagram, factor),
         };
         let mut out = diagram.distances(queries)?;
         let white = absolute.then(|| factor.whiten(queries));
         let cols = out.cols().max(1);
         out.as_mut_slice().par_chunks_mut(cols).enumerate().for_each(|(row, out)| {
-            let own = white.as_ref().map_or(0.0, |white| squared_length(white.row(row)));
-            let shift = own - squared_length(queries.row(row));
+            let length = white.as_ref().map_or(0.0, |white| squared_length(white.row(row)));
+            let shift = length - squared_length(queries.row(row));
             out.iter_mut().for_each(|value| *value += shift);
         });
         Ok(out)
@@ -78,20 +78,20 @@ impl Metric {
 /// Mean of (cᵢ − cⱼ)ᵀ S⁻¹ (cᵢ − cⱼ) over the first centres, of which `linear` has S⁻¹c.
 fn reach(centres: &Matrix, linear: &Matrix, first: usize) -> f64 {
     let mut sums = vec![(0.0, 0.0); centres.cols()];
-    let mut own = 0.0;
+    let mut lengths = 0.0;
     for (centre, linear) in centres.iter_rows().zip(linear.iter_rows()).take(first) {
         for ((&a, &b), sums) in centre.iter().zip(linear).zip(&mut sums) {
             let (a, b) = (f64::from(a), f64::from(b));
-            own += a * b;
+            lengths += a * b;
             *sums = (sums.0 + a, sums.1 + b);
         }
     }
     let all: f64 = sums.iter().map(|(a, b)| a * b).sum();
-    2.0 * (own - all / first as f64) / (first as f64 - 1.0)
+    2.0 * (lengths - all / first as f64) / (first as f64 - 1.0)
 }
 
 /// A head's diagram, ready to be asked.
-pub(crate) struct Cells {
+pub(crate) struct DiagramSet {
     pub(crate) views: usize,
     pub(crate) layers: usize,
     /// Cross-phase metric, view-major as in [`Composed`].
@@ -104,8 +104,8 @@ pub(crate) struct Cells {
     pub(crate) gamma: f32,
     pub(crate) pairs: Pairs,
     pub(crate) rule: Rule,
-    /// See [`Head::own_distances`](crate::Head::own_distances); measured when first needed.
-    pub(crate) own: OnceLock<Vec<f64>>,
+    /// See [`Head::typical_distances`](crate::Head::typical_distances); measured when first needed.
+    pub(crate) typical_distances: OnceLock<Vec<f64>>,
     /// The index, if there is to be one; built when first asked.
     pub(crate) index: OnceLock<Option<Indexed>>,
 }
@@ -116,7 +116,7 @@ pub(crate) struct PairDistances {
     pub(crate) probe: Option<Matrix>,
 }
 
-impl Cells {
+impl DiagramSet {
     /// (query view, centre view) pairs that are compared.
     pub(crate) fn pairs(&self) -> Vec<(usize, usize)> {
         let all = self.pairs == Pairs::All;
@@ -131,7 +131,7 @@ impl Cells {
         let blocks = self.cross.iter().zip(self.layer_weights.iter().cycle());
         let reach = blocks.map(|(metric, &weight)| match metric {
             Metric::Whitened { reach, .. } => Some(f64::from(weight) * reach),
-            Metric::Plain(_) | Metric::Own(_) => None,
+            Metric::Plain(_) | Metric::PerClass(_) => None,
         });
         let reach = reach.sum::<Option<f64>>();
         reach.filter(|reach| self.gamma == 1.0 && reach.is_finite() && *reach > 0.0)
@@ -183,7 +183,7 @@ impl Cells {
 
     /// D: inside a phase the probe decides, between phases the cross-phase distance.
     ///
-    /// The result is one number a class whose least is D's answer: the winner of a phase keeps its
+    /// The result is one number per class whose least is D's answer: the winner of a phase keeps its
     /// cross-phase distance, the others of its phase follow it by as much as the probe prefers it.
     pub(crate) fn divide(&self, mut distances: PairDistances) -> Matrix {
         let Some(probe) = distances.probe else { return distances.cross };
@@ -211,8 +211,8 @@ impl Cells {
             |class: usize| self.phases.iter().position(|learned| learned.contains(&class));
         let mut champion = 0;
         for rival in 1..cross.len() {
-            let (own, other) = (phase_of(champion), phase_of(rival));
-            let distance = if own.is_some() && own == other { probe } else { &*cross };
+            let (phase, other) = (phase_of(champion), phase_of(rival));
+            let distance = if phase.is_some() && phase == other { probe } else { &*cross };
             if distance[rival] < distance[champion] {
                 champion = rival;
             }

@@ -1,0 +1,525 @@
+//! The table of settings: everything that is said of a setting anywhere is said here.
+//!
+//! Range checks, `ivoro inspect`, the flags of the command line, Python's keyword arguments, the
+//! settings that reports tell apart and the tables of the guide are made of it.
+
+use super::range::{SettingRange, SettingValue};
+use super::{Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
+use crate::error::Result;
+use crate::head::variant::Variant;
+use crate::regression::Optimiser;
+use crate::transform;
+use crate::tune::Given;
+
+/// One setting.
+///
+/// ```
+/// use ivoro::settings::{self, SettingInfo};
+///
+/// let volume: &SettingInfo = settings::find("volume").unwrap();
+/// assert_eq!((volume.letters, volume.default().to_string()), ("Q", "0.4".to_owned()));
+/// let mut settings = ivoro::Settings::default();
+/// volume.write(&mut settings, "1").unwrap();
+/// assert_eq!(settings.volume, 1.0);
+/// ```
+#[derive(Debug)]
+pub struct SettingInfo {
+    /// Its name, as the flag is written.
+    pub name: &'static str,
+    /// The letters under which it acts, in words; empty where it always does.
+    pub letters: &'static str,
+    /// The symbol of its value, where there is one.
+    pub symbol: Option<&'static str>,
+    /// What it is.
+    pub meaning: &'static str,
+    /// Which values are allowed.
+    pub range: SettingRange,
+    /// The values tried on the base phase, in words; `None` where the default is fixed.
+    pub candidates: Option<&'static str>,
+    /// Whether reports keep results with different values apart by the settings of their run. Not so
+    /// where the value changes no result or the record tells it in another place.
+    pub compared: bool,
+    applies: fn(Variant) -> bool,
+    field: Field,
+}
+
+/// Where a setting is kept.
+#[derive(Debug)]
+struct Field {
+    read: fn(&Settings) -> SettingValue,
+    write: fn(&mut Settings, &str) -> Parsed<()>,
+    given: Option<GivenField>,
+}
+
+/// Where a setting waits until the base phase has settled what was not given.
+#[derive(Debug)]
+struct GivenField {
+    write: fn(&mut Given, &str) -> Parsed<()>,
+    /// Copies it to the settings, if it was given.
+    apply: fn(&Given, &mut Settings),
+}
+
+/// What was read of a text, or what is wrong with it.
+type Parsed<T> = std::result::Result<T, String>;
+
+impl SettingInfo {
+    /// Its name in model files and records.
+    pub fn key(&self) -> String {
+        self.name.replace('-', "_")
+    }
+
+    /// Whether it changes anything for a variant.
+    pub fn applies(&self, variant: Variant) -> bool {
+        (self.applies)(variant)
+    }
+
+    /// Its value.
+    pub fn read(&self, settings: &Settings) -> SettingValue {
+        (self.field.read)(settings)
+    }
+
+    /// Its value where nobody says and nothing is chosen.
+    pub fn default(&self) -> SettingValue {
+        self.read(&Settings::default())
+    }
+
+    /// Sets it; whether the value is in range is checked by [`Settings::check`]. The error says what
+    /// is wrong with the text.
+    pub fn write(&self, settings: &mut Settings, text: &str) -> std::result::Result<(), String> {
+        (self.field.write)(settings, text)
+    }
+
+    /// Reads a text, without setting anything.
+    pub fn parse(&self, text: &str) -> std::result::Result<SettingValue, String> {
+        let mut scratch = Settings::default();
+        self.write(&mut scratch, text)?;
+        Ok(self.read(&scratch))
+    }
+
+    /// Sets what a caller asks for: among what was given, where the base phase would else choose.
+    pub fn ask_for(
+        &self,
+        (settings, given): (&mut Settings, &mut Given),
+        text: &str,
+    ) -> std::result::Result<(), String> {
+        match &self.field.given {
+            Some(field) => (field.write)(given, text),
+            None => self.write(settings, text),
+        }
+    }
+
+    /// What a help says of it.
+    pub fn help(&self) -> String {
+        if self.letters.is_empty() {
+            return self.meaning.to_owned();
+        }
+        format!("{}: {}", self.letters, self.meaning)
+    }
+}
+
+/// A type that the value of a setting has.
+trait Kind: Copy {
+    fn value(self) -> SettingValue;
+    fn parse(text: &str) -> Parsed<Self>;
+}
+
+impl Kind for f64 {
+    fn value(self) -> SettingValue {
+        SettingValue::Number(self)
+    }
+
+    fn parse(text: &str) -> Parsed<Self> {
+        text.parse().map_err(|error: std::num::ParseFloatError| error.to_string())
+    }
+}
+
+impl Kind for [f64; 2] {
+    fn value(self) -> SettingValue {
+        SettingValue::Pair(self)
+    }
+
+    fn parse(text: &str) -> Parsed<Self> {
+        let numbers: Vec<f64> = text.split(',').filter_map(|it| it.trim().parse().ok()).collect();
+        Self::try_from(numbers).map_err(|_| "two numbers with a comma between: 1,1".to_owned())
+    }
+}
+
+macro_rules! whole {
+    ($($type:ty),+) => { $(
+        impl Kind for $type {
+            fn value(self) -> SettingValue {
+                SettingValue::Whole(self as u64)
+            }
+
+            fn parse(text: &str) -> Parsed<Self> {
+                text.parse().map_err(|error: std::num::ParseIntError| error.to_string())
+            }
+        }
+    )+ };
+}
+whole!(usize, u64);
+
+macro_rules! words {
+    ($($type:ty),+) => { $(
+        impl Kind for $type {
+            fn value(self) -> SettingValue {
+                SettingValue::Word(self.to_string())
+            }
+
+            fn parse(text: &str) -> Parsed<Self> {
+                text.parse().map_err(|error: crate::error::Error| error.to_string())
+            }
+        }
+    )+ };
+}
+words!(Pairs, Rule, ProbeSpace, ProbeViews, Optimiser, ScatterKept);
+
+fn assign<T: Kind>(target: &mut T, text: &str) -> Parsed<()> {
+    *target = T::parse(text)?;
+    Ok(())
+}
+
+/// The place of a setting in [`Settings`], and in [`Given`] where it has one.
+macro_rules! field {
+    ($($path:ident).+) => { field!(@ None, $($path).+) };
+    ($($path:ident).+, $given:ident) => {
+        field!(@ Some(GivenField {
+            write: |given, text| {
+                given.$given = Some(Kind::parse(text)?);
+                Ok(())
+            },
+            apply: |given, settings| {
+                settings.$($path).+ = given.$given.unwrap_or(settings.$($path).+);
+            },
+        }), $($path).+)
+    };
+    (@ $given:expr, $($path:ident).+) => {
+        Field {
+            read: |settings| settings.$($path).+.value(),
+            write: |settings, text| assign(&mut settings.$($path).+, text),
+            given: $given,
+        }
+    };
+}
+
+/// Whether layers are added, each with a weight.
+fn adds_layers(variant: Variant) -> bool {
+    variant.layered && !variant.is_metric()
+}
+
+fn has_probes(variant: Variant) -> bool {
+    variant.divide || variant.residual
+}
+
+/// A setting as most are.
+const PLAIN: SettingInfo = SettingInfo {
+    name: "",
+    letters: "",
+    symbol: None,
+    meaning: "",
+    range: SettingRange::Finite,
+    candidates: None,
+    compared: false,
+    applies: |_| true,
+    field: field!(seed),
+};
+
+/// All settings: first those that are chosen on the base phase, then those with a fixed default.
+pub static TABLE: [SettingInfo; 19] = [
+    SettingInfo {
+        name: "lambda",
+        letters: "N",
+        symbol: Some("λ"),
+        meaning: "exponent λ; 0 is the logarithm",
+        range: transform::LAMBDA,
+        candidates: Some("0.3 to 1 in steps of 0.1"),
+        applies: |variant| variant.normalise,
+        field: field!(transform.lambda, lambda),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "scale",
+        letters: "N",
+        symbol: Some("W"),
+        meaning: "factor w",
+        range: transform::SCALE,
+        candidates: Some("1, 10, 30, together with β of R"),
+        applies: |variant| variant.normalise,
+        field: field!(transform.scale, scale),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "shift",
+        letters: "N",
+        symbol: Some("η"),
+        meaning: "shift η",
+        range: transform::SHIFT,
+        candidates: Some("0, 0.003, 0.01, 0.03 times w"),
+        applies: |variant| variant.normalise,
+        field: field!(transform.shift, shift),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "ridge",
+        letters: "W and Q",
+        symbol: Some("ε"),
+        meaning: "ridge ε, as a share of the mean variance",
+        range: SettingRange::NotNegative,
+        candidates: Some("W: 0.03 to 10, Q: 0.03 to 1"),
+        applies: |variant| variant.is_metric(),
+        field: field!(ridge, ridge),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "prior",
+        letters: "Q",
+        symbol: Some("κ"),
+        meaning: "κ, for how many samples of a class the pooled covariance counts",
+        range: SettingRange::NotNegative,
+        candidates: Some("250 to 2000, together with ε"),
+        applies: |variant| variant.per_class_metric,
+        field: field!(prior, prior),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "layer-weights",
+        letters: "L",
+        symbol: Some("A,B"),
+        meaning: "weights of the last layer and of the third block",
+        range: SettingRange::Weights,
+        candidates: Some("six pairs"),
+        applies: adds_layers,
+        field: field!(layer_weights, layer_weights),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "weight-decay",
+        letters: "D",
+        symbol: Some("δ"),
+        meaning: "weight decay of the probe",
+        range: SettingRange::NotNegative,
+        candidates: Some("0.0001 to 0.1"),
+        applies: |variant| variant.divide,
+        field: field!(weight_decay, weight_decay),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "beta",
+        letters: "R",
+        symbol: Some("β"),
+        meaning: "β, how firmly centres are held at the prototypes",
+        range: SettingRange::NotNegative,
+        candidates: Some("0.001 to 1"),
+        applies: |variant| variant.residual,
+        field: field!(beta, beta),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "probe-space",
+        letters: "D under N",
+        symbol: Some("SPACE"),
+        meaning: "raw or transformed features for the probe",
+        range: SettingRange::Words(ProbeSpace::WORDS),
+        candidates: Some("both"),
+        applies: |variant| variant.divide && variant.normalise,
+        field: field!(probe_space, probe_space),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "probe-views",
+        letters: "D and R with rotations",
+        symbol: Some("HOW"),
+        meaning: "one probe over all sisters, or separate ones",
+        range: SettingRange::Words(ProbeViews::WORDS),
+        applies: |variant| has_probes(variant) && variant.rotates(),
+        field: field!(probe_views, probe_views),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "volume",
+        letters: "Q",
+        symbol: Some("α"),
+        meaning: "α, what a class pays for its volume: 1 as for normal distributions, 0 nothing",
+        range: SettingRange::NotNegative,
+        applies: |variant| variant.per_class_metric,
+        field: field!(volume),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "pairs",
+        letters: "AC and AI",
+        meaning: "matched (4 pairs of views) or all (16)",
+        range: SettingRange::Words(Pairs::WORDS),
+        compared: true,
+        applies: |variant| variant.rotates(),
+        field: field!(pairs),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "rule",
+        letters: "D",
+        meaning: "tournament, or elimination in order of arrival",
+        range: SettingRange::Words(Rule::WORDS),
+        compared: true,
+        applies: |variant| variant.divide,
+        field: field!(rule),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "gamma",
+        letters: "L",
+        meaning: "exponent γ of the influence function, not 0",
+        range: SettingRange::NotZero,
+        compared: true,
+        applies: adds_layers,
+        field: field!(gamma),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "optimiser",
+        letters: "D and R",
+        meaning: "lbfgs (deterministic, full batch) or adam (mini-batches, rate 1e-3)",
+        range: SettingRange::Words(Optimiser::WORDS),
+        compared: true,
+        applies: has_probes,
+        field: field!(optimiser),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "iterations",
+        letters: "D and R",
+        symbol: Some("N"),
+        meaning: "most iterations of L-BFGS, or epochs of Adam",
+        range: SettingRange::Iterations,
+        compared: true,
+        applies: has_probes,
+        field: field!(iterations),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "lift",
+        letters: "K",
+        symbol: Some("DIM"),
+        meaning: "dimension of the lifted space",
+        range: SettingRange::Dimension,
+        compared: true,
+        applies: |variant| variant.lift,
+        field: field!(lift),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "scatter",
+        letters: "W",
+        meaning: "pooled (small) or per-class (larger; classes can be forgotten exactly)",
+        range: SettingRange::Words(ScatterKept::WORDS),
+        applies: |variant| variant.whiten,
+        field: field!(scatter),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "seed",
+        meaning: "seed of everything random: hold-out, lift, mini-batches, peers",
+        range: SettingRange::Whole,
+        ..PLAIN
+    },
+];
+
+/// The setting of this name.
+pub fn find(name: &str) -> Option<&'static SettingInfo> {
+    TABLE.iter().find(|info| info.name == name)
+}
+
+/// The settings that act under a variant.
+pub fn of_variant(variant: Variant) -> impl Iterator<Item = &'static SettingInfo> {
+    TABLE.iter().filter(move |info| info.applies(variant))
+}
+
+impl Settings {
+    /// Checks every number's range.
+    pub fn check(&self) -> Result<()> {
+        TABLE.iter().try_for_each(|info| info.range.check(info.name, &info.read(self)))
+    }
+}
+
+impl Given {
+    /// Puts what was given into the settings.
+    pub(crate) fn apply(&self, settings: &mut Settings) {
+        for field in TABLE.iter().filter_map(|info| info.field.given.as_ref()) {
+            (field.apply)(self, settings);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_setting_reads_back_what_was_written() {
+        for info in &TABLE {
+            let (mut settings, mut given) = (Settings::default(), Given::default());
+            let other = match info.range {
+                SettingRange::Words(words) => {
+                    let default = info.default().to_string();
+                    (*words.iter().find(|word| **word != default).unwrap()).to_owned()
+                }
+                _ if info.name == "layer-weights" => "0.25,3".to_owned(),
+                _ => "7".to_owned(),
+            };
+            assert_ne!(info.default().to_string(), other, "{}", info.name);
+            info.ask_for((&mut settings, &mut given), &other).unwrap();
+            given.apply(&mut settings);
+            assert_eq!(info.read(&settings).to_string(), other, "{}", info.name);
+            settings.check().unwrap();
+            // and nothing else has changed
+            info.write(&mut settings, &info.default().to_string()).unwrap();
+            assert_eq!(settings, Settings::default(), "{}", info.name);
+            assert!(info.parse("neither here nor there").is_err(), "{}", info.name);
+        }
+        let names: HashSet<&str> = TABLE.iter().map(|info| info.name).collect();
+        assert_eq!(names.len(), TABLE.len());
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_refused_with_its_reason() {
+        let refused = |name: &str, text: &str| {
+            let mut settings = Settings::default();
+            find(name).unwrap().write(&mut settings, text).unwrap();
+            settings.check().unwrap_err().to_string()
+        };
+        for (name, text, reason) in [
+            ("lambda", "11", "must lie in -10..=10"),
+            ("scale", "inf", "must be positive"),
+            ("shift", "inf", "must be finite"),
+            ("ridge", "NaN", "must be finite and not negative"),
+            ("volume", "-1", "must be finite and not negative"),
+            ("layer-weights", "1,-1", "must be finite and not negative"),
+            ("layer-weights", "0,0", "at least one must be positive"),
+            ("gamma", "0", "must be finite and not 0"),
+            ("lift", "0", "must lie in 1..=1048576"),
+            ("iterations", "1000001", "must lie in 1..=1000000"),
+        ] {
+            let message = refused(name, text);
+            assert!(message.contains(name) && message.contains(reason), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_setting_acts_under_the_letters_that_it_names() {
+        let of = |name: &str| {
+            let names = of_variant(name.parse().unwrap()).map(|info| info.name);
+            names.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(of("iVoro"), "seed");
+        assert_eq!(of("iVoro-NQ"), "lambda scale shift ridge prior volume seed");
+        assert_eq!(of("iVoro-KW"), "ridge lift scatter seed");
+        assert_eq!(of("iVoro-WACL"), "ridge pairs scatter seed");
+        assert_eq!(
+            of("iVoro-NDAIL"),
+            "lambda scale shift layer-weights weight-decay probe-space probe-views pairs rule gamma \
+             optimiser iterations seed"
+        );
+    }
+}
