@@ -32,7 +32,7 @@ pub(crate) fn load(arguments: &BackboneArguments, size: Option<usize>) -> Result
     }
     let weights = Weights::from_bytes(path, &bytes)?;
     Ok(Loaded {
-        backbone: arguments.device.backbone(&weights)?,
+        backbone: super::engine(&arguments.device)?.backbone(&weights)?,
         fingerprint: fingerprint(&bytes),
         fit: weights.fit(),
     })
