@@ -3,7 +3,7 @@
     python bench/vision_gpu.py [BATCH]
 
 bf16, channels-last, compiled, fused Adam: the peer of
-`cargo run --release -p ivoro-vision --features torch --example throughput -- cuda BATCH`.
+`cargo run --release -p ivoro-torch --features libtorch --example throughput -- cuda BATCH`.
 """
 import sys
 import time

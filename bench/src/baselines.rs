@@ -7,6 +7,7 @@ use std::time::Instant;
 use ivoro_vision::Error;
 use ivoro_vision::baselines::{Baseline, IncrementalTrainer};
 use ivoro_vision::dataset::{Broken, Dataset, Fit, How, Split};
+use ivoro_vision::engine::cpu::CpuEngine;
 use ivoro_vision::network::{Architecture, Stem, Weights};
 use ivoro_vision::train::Recipe;
 use serde_json::{Value, json};
@@ -44,7 +45,6 @@ pub(crate) fn step(method: &str, views: usize, steps: usize) -> Result<Value, Er
     let order: Vec<usize> = (0..OLD + NEW).collect();
     let phases = vec![0..OLD, OLD..OLD + NEW];
     let fit = Fit { shape: SHAPE, how: How::Exact };
-    let device = "cpu".parse()?;
     let trainer = IncrementalTrainer::new(
         &dataset,
         &order,
@@ -53,7 +53,7 @@ pub(crate) fn step(method: &str, views: usize, steps: usize) -> Result<Value, Er
         recipe,
         fit,
         Broken::Fail,
-        device,
+        &CpuEngine,
     )?;
     let mut begun: Vec<Instant> = Vec::new();
     trainer.run(&[baseline], &mut |_| {

@@ -7,7 +7,7 @@ use toml::Table;
 
 /// Folders of crates beside those below `crates/`.
 const OTHERS: [&str; 3] = ["bindings/python", "bench", "xtask"];
-/// Built against libtorch, which few machines have.
+/// Empty but for its feature, which needs libtorch: few machines have it. The step `torch` checks it.
 pub(crate) const TORCH: &str = "ivoro-torch";
 
 /// The repository.

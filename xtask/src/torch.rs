@@ -9,13 +9,14 @@ use crate::outcome::{Outcome, passed};
 /// The version that the bindings are made for.
 const VERSION: &str = "2.11";
 
-/// Compiles the engine.
+/// Compiles the engine, and the program with it.
 pub(crate) fn check(workspace: &Workspace) -> Option<Outcome> {
     if !workspace.crates.iter().any(|one| one.name == TORCH) {
         return Some(Outcome::Skipped(format!("there is no crate {TORCH}")));
     }
     let mut command = Command::new(env!("CARGO"));
-    command.args(["check", "--package", TORCH, "--all-targets"]);
+    command.args(["check", "--all-targets", "--package", TORCH, "--package", "ivoro-cli"]);
+    command.args(["--features", "ivoro-torch/libtorch,ivoro-cli/torch"]);
     if std::env::var_os("LIBTORCH").is_none() {
         let script =
             format!("import sys, torch; sys.exit(not torch.__version__.startswith('{VERSION}.'))");

@@ -13,6 +13,7 @@ use ivoro_vision::shape::{FitHow, Fitting};
 use ivoro_vision::train::Recipe;
 use ivoro_vision::{FrozenNetwork, NetworkOptions};
 
+use crate::commands::engine;
 use crate::failure::Failure;
 use crate::grid::pair;
 
@@ -361,8 +362,8 @@ impl BackboneArguments {
         };
         let (mean, deviation) = (self.onnx_mean.clone(), self.onnx_deviation.clone());
         let options = NetworkOptions {
-            device: self.device.clone(),
-            batch: self.batch,
+            engine: engine(&self.device)?.into(),
+            batch: self.batch(),
             fitting: fitting.fitting(),
             onnx_outputs: self.onnx_outputs.clone(),
             normalisation: (!mean.is_empty()).then_some(Normalisation { mean, deviation }),

@@ -1,6 +1,7 @@
 //! A frozen network and a model together: images in, answers out.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ivoro::model::Prediction;
 use ivoro::model::{AskOptions, Predictor};
@@ -8,25 +9,38 @@ use ivoro::{Matrix, Model, Points, Samples, Variant, View};
 
 use crate::dataset::{Broken, Dataset, ImageInput, Images, decode_all};
 use crate::engine::onnx::{OnnxNetwork, OnnxOptions};
-use crate::engine::{Backbone, Device};
+use crate::engine::cpu::CpuEngine;
+use crate::engine::{Backbone, Device, Engine};
 use crate::error::{Error, Result};
 use crate::extract::features;
 use crate::network::{Normalisation, Weights, fingerprint};
 use crate::shape::{Fit, Fitting, How, Shape};
 
 /// How a network is opened, beyond what its file says.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct NetworkOptions {
-    /// Where it is computed.
-    pub device: Device,
-    /// Images computed at once; by default as many as suit the device.
-    pub batch: Option<usize>,
+    /// What computes it; by default the CPU.
+    pub engine: Arc<dyn Engine>,
+    /// Images computed at once.
+    pub batch: usize,
     /// The size of images and how others are brought to it; by default as in training.
     pub fitting: Fitting,
     /// ONNX: the values that are features, the last layer first; by default the graph's outputs.
     pub onnx_outputs: Vec<String>,
     /// ONNX: how pixels become the network's input; by default ImageNet's convention.
     pub normalisation: Option<Normalisation>,
+}
+
+impl Default for NetworkOptions {
+    fn default() -> Self {
+        Self {
+            engine: Arc::new(CpuEngine),
+            batch: Device::default().batch(),
+            fitting: Fitting::default(),
+            onnx_outputs: Vec::new(),
+            normalisation: None,
+        }
+    }
 }
 
 /// A network that looks at images and is never trained again. Many threads can use it at once.
@@ -47,7 +61,7 @@ impl FrozenNetwork {
     /// The same from the contents of the file; `path` names it and says by its extension what it is.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>, options: &NetworkOptions) -> Result<Self> {
         let fingerprint = fingerprint(&bytes);
-        let batch = options.batch.unwrap_or(options.device.batch()).max(1);
+        let batch = options.batch.max(1);
         let is_onnx = path.extension().is_some_and(|it| it.eq_ignore_ascii_case("onnx"));
         let (backbone, trained): (Box<dyn Backbone>, Fit) = if is_onnx {
             let onnx = OnnxOptions {
@@ -64,7 +78,7 @@ impl FrozenNetwork {
             (Box::new(network), trained)
         } else {
             let weights = Weights::from_bytes(path, &bytes)?;
-            (options.device.backbone(&weights)?, weights.fit())
+            (options.engine.backbone(&weights)?, weights.fit())
         };
         Ok(Self { backbone, fingerprint, trained, fitting: options.fitting, batch })
     }

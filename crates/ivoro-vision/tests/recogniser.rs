@@ -148,7 +148,7 @@ fn a_folder_by_class_gives_the_samples_of_its_images_whatever_the_batch() {
     let rows: Vec<usize> = (0..dataset.train.len()).collect();
     let path = network(folder.path());
     let seen = [1, 3, 64].map(|batch| {
-        let options = NetworkOptions { batch: Some(batch), ..NetworkOptions::default() };
+        let options = NetworkOptions { batch, ..NetworkOptions::default() };
         let network = FrozenNetwork::open(&path, &options).unwrap();
         let mut done = Vec::new();
         let seen = network

@@ -5,7 +5,8 @@ use std::path::Path;
 use ivoro::View;
 use ivoro_io::features::{ReadOptions, read};
 use ivoro_vision::dataset::{Broken, Dataset, Fit, How, Shape, Split};
-use ivoro_vision::engine::Device;
+use ivoro_vision::engine::cpu::CpuEngine;
+use ivoro_vision::engine::{Device, Engine};
 use ivoro_vision::extract::{Extraction, extract};
 use ivoro_vision::network::{Architecture, Precision, Stem, Weights};
 use ivoro_vision::train::{Augmentation, Plan, Recipe, Training};
@@ -80,7 +81,7 @@ fn plan(epochs: usize) -> Plan {
 }
 
 fn train(dataset: &Dataset, plan: Plan, path: &Path, at_most: usize) -> Weights {
-    let mut training = Training::begin(dataset, plan, path).unwrap();
+    let mut training = Training::begin(dataset, plan, &CpuEngine, path).unwrap();
     for _ in 0..at_most {
         if training.next_epoch(|_, _| true).unwrap().is_none() {
             break;
@@ -97,14 +98,15 @@ fn a_training_that_was_stopped_ends_where_one_in_one_go_ends() {
     let path = folder.path().join("halved");
     train(&dataset, plan(4), &path, 1);
     // The second epoch is stopped in its midst and lost.
-    let mut training = Training::begin(&dataset, plan(4), &path).unwrap();
+    let mut training = Training::begin(&dataset, plan(4), &CpuEngine, &path).unwrap();
     assert_eq!(training.next_epoch(|step, _| step < 2).unwrap(), None);
     drop(training);
     let halved = train(&dataset, plan(4), &path, 9);
     assert_eq!(whole.learned, halved.learned);
     assert_eq!(whole.measured, halved.measured);
     // The same training resumes after a stop without what the lost epoch had learned.
-    let mut training = Training::begin(&dataset, plan(4), &folder.path().join("again")).unwrap();
+    let mut training =
+        Training::begin(&dataset, plan(4), &CpuEngine, &folder.path().join("again")).unwrap();
     assert_eq!(training.next_epoch(|step, _| step < 2).unwrap(), None);
     while training.next_epoch(|_, _| true).unwrap().is_some() {}
     assert_eq!(whole.learned, training.weights().unwrap().learned);
@@ -114,7 +116,7 @@ fn a_training_that_was_stopped_ends_where_one_in_one_go_ends() {
 fn a_network_learns_what_can_be_learned() {
     let (folder, dataset) = (tempfile::tempdir().unwrap(), dataset());
     let mut training =
-        Training::begin(&dataset, plan(12), &folder.path().join("checkpoint")).unwrap();
+        Training::begin(&dataset, plan(12), &CpuEngine, &folder.path().join("checkpoint")).unwrap();
     let mut last = None;
     while let Some(epoch) = training.next_epoch(|_, _| true).unwrap() {
         last = Some(epoch);
@@ -136,19 +138,25 @@ fn the_checkpoint_of_another_training_is_not_written_over() {
     let before = std::fs::read(&path).unwrap();
     let mut other = plan(4);
     other.recipe.seed = 1;
-    let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it resumed") };
+    let Err(error) = Training::begin(&dataset, other, &CpuEngine, &path) else {
+        panic!("it resumed")
+    };
     assert!(error.to_string().contains("recipe"), "{error}");
     let mut other = plan(4);
     other.fit.how = How::Resize;
-    let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it resumed") };
+    let Err(error) = Training::begin(&dataset, other, &CpuEngine, &path) else {
+        panic!("it resumed")
+    };
     assert!(error.to_string().contains("how images are fitted"), "{error}");
     let mut other = plan(4);
     other.base = vec![0, 1];
-    let Err(error) = Training::begin(&dataset, other, &path) else { panic!("it resumed") };
+    let Err(error) = Training::begin(&dataset, other, &CpuEngine, &path) else {
+        panic!("it resumed")
+    };
     assert!(error.to_string().contains("network"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
     std::fs::write(&path, &before[..before.len() / 2]).unwrap();
-    assert!(Training::begin(&dataset, plan(4), &path).is_err());
+    assert!(Training::begin(&dataset, plan(4), &CpuEngine, &path).is_err());
 }
 
 fn extraction() -> Extraction {
@@ -169,7 +177,7 @@ fn an_extraction_that_was_stopped_gives_the_same_file() {
     let weights = train(&dataset, plan(1), &folder.path().join("checkpoint"), 1);
     weights.write(&folder.path().join("w.safetensors"), Precision::Full).unwrap();
     let weights = Weights::read(&folder.path().join("w.safetensors")).unwrap();
-    let backbone = Device::default().backbone(&weights).unwrap();
+    let backbone = CpuEngine.backbone(&weights).unwrap();
     let (whole, halved) = (folder.path().join("a.features"), folder.path().join("b.features"));
     let done = extract(&dataset, &*backbone, &extraction(), &whole, |_, _| true).unwrap();
     assert_eq!(done.unwrap().computed, 72);
@@ -200,7 +208,7 @@ fn an_extraction_that_was_stopped_gives_the_same_file() {
 fn a_layer_that_is_not_there_is_named() {
     let (folder, dataset) = (tempfile::tempdir().unwrap(), dataset());
     let weights = train(&dataset, plan(1), &folder.path().join("checkpoint"), 1);
-    let backbone = Device::default().backbone(&weights).unwrap();
+    let backbone = CpuEngine.backbone(&weights).unwrap();
     let settings = Extraction { layers: vec!["block9".to_owned()], ..extraction() };
     let path = folder.path().join("a.features");
     let error = extract(&dataset, &*backbone, &settings, &path, |_, _| true).unwrap_err();

@@ -106,6 +106,7 @@ impl<'a> Baselines<'a> {
         }
         let Trained { dataset, weights, fit, .. } = &self.trained;
         let pipeline = &self.arguments.pipeline;
+        let engine = super::engine(&pipeline.device)?;
         let trainer = IncrementalTrainer::new(
             dataset,
             &self.arrival,
@@ -114,7 +115,7 @@ impl<'a> Baselines<'a> {
             self.recipe.clone(),
             *fit,
             pipeline.images.broken(),
-            pipeline.device.clone(),
+            &*engine,
         )?;
         trainer.left_out().iter().for_each(|sentence| eprintln!("left out: {sentence}"));
         let mut done = Vec::new();

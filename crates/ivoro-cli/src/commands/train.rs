@@ -51,7 +51,8 @@ pub(crate) fn train_to(
     let _lock = super::hold(out, out)?;
     let (checkpoint, log) = (beside(out, "checkpoint"), beside(out, "log.jsonl"));
     let (epochs, device) = (plan.recipe.epochs, plan.device.clone());
-    let mut training = Training::begin(dataset, plan, &checkpoint)?;
+    let engine = super::engine(&device)?;
+    let mut training = Training::begin(dataset, plan, &*engine, &checkpoint)?;
     training.left_out().iter().for_each(|sentence| eprintln!("left out: {sentence}"));
     announce(&training, &device, epochs);
     let bar = progress::bar(epochs * 1000);

@@ -10,7 +10,8 @@ use super::head::Head;
 use super::method::{Before, Step};
 use super::{Baseline, IncrementalTrainer};
 use crate::dataset::{Broken, Dataset, Fit, How, OpenOptions, Shape, Split};
-use crate::engine::{Anchor, Device, State};
+use crate::engine::cpu::CpuEngine;
+use crate::engine::{Anchor, Engine, State};
 use crate::network::{Architecture, Weights};
 use crate::train::{Augmentation, Optimiser, Recipe, Schedule};
 
@@ -72,14 +73,13 @@ fn fit() -> Fit {
 pub(super) fn network(data: &Dataset) -> Weights {
     let normalisation = crate::engine::Normalisation { mean: vec![0.2], deviation: vec![0.2] };
     let mut weights = Weights::random(architecture(16), normalisation, 7);
-    let device: Device = "cpu".parse().unwrap();
     let state = State {
         learned: weights.learned.clone(),
         measured: weights.measured.clone(),
         ..State::default()
     };
     let recipe = Recipe { batch: 16, epochs: 12, ..recipe() };
-    let mut trainer = device
+    let mut trainer = CpuEngine
         .trainer(&weights.architecture, &recipe, &weights.normalisation, SHAPE, &state)
         .unwrap();
     let classes: Vec<u32> = (0..4).collect();
@@ -102,9 +102,17 @@ pub(super) fn trainer_of<'a>(
     phases: Vec<Range<usize>>,
 ) -> IncrementalTrainer<'a> {
     let order: Vec<usize> = (0..CLASSES).collect();
-    let device = "cpu".parse().unwrap();
-    IncrementalTrainer::new(data, &order, phases, weights, recipe(), fit(), Broken::Fail, device)
-        .unwrap()
+    IncrementalTrainer::new(
+        data,
+        &order,
+        phases,
+        weights,
+        recipe(),
+        fit(),
+        Broken::Fail,
+        &CpuEngine,
+    )
+    .unwrap()
 }
 
 /// Accuracies after the last phase: on old classes, on new ones.
@@ -236,7 +244,6 @@ fn labels_stay_with_their_images_behind_a_broken_one() {
     let options = OpenOptions { broken: Broken::Skip, ..OpenOptions::default() };
     let data = Dataset::open(folder.path(), &options).unwrap();
     let order: Vec<usize> = (0..CLASSES).collect();
-    let device = "cpu".parse().unwrap();
     let phases = vec![0..4, 4..6];
     let trainer = IncrementalTrainer::new(
         &data,
@@ -246,7 +253,7 @@ fn labels_stay_with_their_images_behind_a_broken_one() {
         recipe(),
         fit(),
         Broken::Skip,
-        device,
+        &CpuEngine,
     )
     .unwrap();
     // one of the training and one of the test images
@@ -264,7 +271,6 @@ fn labels_stay_with_their_images_behind_a_broken_one() {
 fn the_penalty_holds_weights_that_matter() {
     let data = dataset();
     let weights = network(&data);
-    let device: Device = "cpu".parse().unwrap();
     let state = State {
         learned: weights.learned.clone(),
         measured: weights.measured.clone(),
@@ -274,7 +280,7 @@ fn the_penalty_holds_weights_that_matter() {
     let images = data.train.read(&rows, fit(), Broken::Fail).unwrap();
     let moved = |importance: f32| -> f32 {
         let recipe = Recipe { optimiser: Optimiser::Momentum, rotations: false, ..recipe() };
-        let mut student = device
+        let mut student = CpuEngine
             .trainer(&weights.architecture, &recipe, &weights.normalisation, SHAPE, &state)
             .unwrap();
         let count = weights.learned.len();
@@ -300,12 +306,11 @@ fn the_gradient_of_points_reaches_every_weight_as_finite_differences_say() {
         crate::engine::Normalisation { mean: vec![0.3], deviation: vec![0.3] },
         11,
     );
-    let device: Device = "cpu".parse().unwrap();
     let pixels = dataset().train.read(&[0, 1, 2, 3, 4, 5], fit(), Broken::Fail).unwrap().pixels;
     let recipe = Recipe { rotations: false, ..recipe() };
     let student = |learned: Vec<f32>| {
         let state = State { learned, measured: weights.measured.clone(), ..State::default() };
-        device
+        CpuEngine
             .trainer(&weights.architecture, &recipe, &weights.normalisation, SHAPE, &state)
             .unwrap()
     };
@@ -385,7 +390,6 @@ fn a_network_of_other_classes_is_refused() {
     let weights = network(&data);
     let order: Vec<usize> = (0..CLASSES).collect();
     let new = |phases| {
-        let device = "cpu".parse().unwrap();
         IncrementalTrainer::new(
             &data,
             &order,
@@ -394,7 +398,7 @@ fn a_network_of_other_classes_is_refused() {
             recipe(),
             fit(),
             Broken::Fail,
-            device,
+            &CpuEngine,
         )
     };
     let error = new(vec![0..3, 3..6]).unwrap_err().to_string();

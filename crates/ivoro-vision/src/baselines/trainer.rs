@@ -16,7 +16,7 @@ use super::head::{Head, fit};
 use super::method::{Method, Phase, Step};
 use super::phase_data::{PhaseData, points_of};
 use crate::dataset::{Broken, Dataset, Split};
-use crate::engine::{Backbone, CustomLossTrainer, Device, State};
+use crate::engine::{Backbone, CustomLossTrainer, Engine, State};
 use crate::error::{Error, Result};
 use crate::network::Weights;
 use crate::recipe::Recipe;
@@ -45,7 +45,7 @@ pub struct IncrementalTrainer<'a> {
     network: &'a Weights,
     recipe: Recipe,
     pub(super) fit: Fit,
-    device: Device,
+    engine: &'a dyn Engine,
 }
 
 /// Where a training stands.
@@ -90,7 +90,7 @@ impl<'a> IncrementalTrainer<'a> {
         recipe: Recipe,
         fit: Fit,
         broken: Broken,
-        device: Device,
+        engine: &'a dyn Engine,
     ) -> Result<Self> {
         recipe.check()?;
         let mut dataset_places = vec![None; dataset.classes.len()];
@@ -122,7 +122,7 @@ impl<'a> IncrementalTrainer<'a> {
             network,
             recipe,
             fit,
-            device,
+            engine,
         })
     }
 
@@ -218,7 +218,7 @@ impl<'a> IncrementalTrainer<'a> {
     ) -> Result<()> {
         let recipe = self.recipe_for(method);
         let mut student = self.student(&recipe, &model.weights)?;
-        let backbone = self.device.backbone(&model.weights)?;
+        let backbone = self.engine.backbone(&model.weights)?;
         let weights = &model.weights;
         let mut data = PhaseData::new(self, phase, &recipe, weights, &mut *student, &*backbone);
         if method.sisters() == 1 {
@@ -254,7 +254,7 @@ impl<'a> IncrementalTrainer<'a> {
         if phase.index > 0 {
             let outputs = phase.classes.len() * method.sisters();
             model.head.grow(outputs, mix(recipe.seed, phase.index as u64));
-            let backbone = self.device.backbone(&model.weights)?;
+            let backbone = self.engine.backbone(&model.weights)?;
             let weights = &model.weights;
             let mut data = PhaseData::new(self, phase, &recipe, weights, &mut *student, &*backbone);
             method.begin(phase, &mut data, &mut model.head)?;
@@ -282,7 +282,7 @@ impl<'a> IncrementalTrainer<'a> {
         // all outputs, new ones too, are distilled from the network as the phase has left it
         let mut student = self.student(&gentler, &model.weights)?;
         let left = model.head.clone();
-        let before = Some(self.device.backbone(&model.weights)?);
+        let before = Some(self.engine.backbone(&model.weights)?);
         let mut epoch_loop = EpochLoop {
             trainer: self,
             phase,
@@ -313,7 +313,7 @@ impl<'a> IncrementalTrainer<'a> {
         let (learned, measured) = state.result();
         model.weights.learned = learned.to_vec();
         model.weights.measured = measured.to_vec();
-        let backbone = self.device.backbone(&model.weights)?;
+        let backbone = self.engine.backbone(&model.weights)?;
         let weights = &model.weights;
         let mut data = PhaseData::new(self, phase, recipe, weights, student, &*backbone);
         method.finish(phase, &mut data, &mut model.head)
@@ -328,7 +328,7 @@ impl<'a> IncrementalTrainer<'a> {
         learn_seconds: f64,
     ) -> Result<TrainedPhase> {
         let started = Instant::now();
-        let backbone = self.device.backbone(&model.weights)?;
+        let backbone = self.engine.backbone(&model.weights)?;
         let test = &self.dataset.test;
         let rows: Vec<usize> =
             (0..test.len()).filter(|&row| self.test_place(row).is_some()).collect();
@@ -374,7 +374,7 @@ impl<'a> IncrementalTrainer<'a> {
             ..State::default()
         };
         let (architecture, shape) = (&weights.architecture, self.fit.shape);
-        self.device.trainer(architecture, recipe, &weights.normalisation, shape, &state)
+        self.engine.trainer(architecture, recipe, &weights.normalisation, shape, &state)
     }
 
     /// Rows of the training images of some classes.

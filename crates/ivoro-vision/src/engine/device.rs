@@ -3,18 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Backbone, CustomLossTrainer, Normalisation, State};
 use crate::error::{Error, Result};
-use crate::network::{Architecture, Weights};
-use crate::recipe::Recipe;
-use crate::shape::Shape;
 
 /// A place to compute: `cpu`, `cuda` or `cuda:N`. Behind a GPU, `:full` asks for 32-bit numbers and
 /// `:fast` for a search for the fastest kernels.
 ///
 /// On a GPU the default is mixed arithmetic: bfloat16 convolutions, in a frozen network with the
-/// batch norm and its bias in them, and everything else in 32 bits. Kernels are chosen by rule. A search measures time, so that its choice, and with it the
-/// last digits, can be another one in every run.
+/// batch norm and its bias in them, and everything else in 32 bits. Kernels are chosen by rule. A
+/// search measures time, so that its choice, and with it the last digits, can be another one in
+/// every run.
+///
+/// This is the name alone. An [`Engine`](super::Engine) opens it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Device {
     gpu: Option<usize>,
@@ -69,80 +68,20 @@ impl Device {
     pub fn batch(&self) -> usize {
         if self.gpu.is_some() { 4096 } else { 64 }
     }
-}
 
-#[cfg(feature = "torch")]
-impl Device {
-    fn open(&self) -> Result<(tch::Device, super::torch::Arithmetic)> {
-        use super::torch::{Arithmetic, device};
-        Ok(match self.gpu {
-            None => (tch::Device::Cpu, Arithmetic::Full),
-            Some(index) => {
-                let arithmetic = if self.full { Arithmetic::Full } else { Arithmetic::Mixed };
-                (device(index, self.fast)?, arithmetic)
-            }
-        })
+    /// The index of the GPU, unless it is the CPU.
+    pub fn gpu(&self) -> Option<usize> {
+        self.gpu
     }
 
-    /// A network in training, resumed from `state`.
-    pub fn trainer(
-        &self,
-        architecture: &Architecture,
-        recipe: &Recipe,
-        normalisation: &Normalisation,
-        shape: Shape,
-        state: &State,
-    ) -> Result<Box<dyn CustomLossTrainer>> {
-        let place = self.open()?;
-        let trainer = super::torch::TorchTrainer::new(
-            architecture,
-            recipe,
-            normalisation,
-            shape,
-            state,
-            place,
-        )?;
-        Ok(Box::new(trainer))
+    /// Whether everything is computed in 32 bits.
+    pub fn is_full(&self) -> bool {
+        self.full
     }
 
-    /// A frozen network.
-    pub fn backbone(&self, weights: &Weights) -> Result<Box<dyn Backbone>> {
-        let (device, arithmetic) = self.open()?;
-        Ok(Box::new(super::torch::TorchNetwork::new(weights, device, arithmetic)?))
-    }
-}
-
-#[cfg(not(feature = "torch"))]
-impl Device {
-    fn check(&self) -> Result<()> {
-        if self.gpu.is_none() {
-            return Ok(());
-        }
-        let found = "this program was built without the feature `torch`, which serves GPUs";
-        Err(Error::NoDevice { asked: self.to_string(), found: found.to_owned() })
-    }
-
-    /// A network in training, resumed from `state`.
-    pub fn trainer(
-        &self,
-        architecture: &Architecture,
-        recipe: &Recipe,
-        normalisation: &Normalisation,
-        shape: Shape,
-        state: &State,
-    ) -> Result<Box<dyn CustomLossTrainer>> {
-        self.check()?;
-        let (architecture, normalisation) = (architecture.clone(), normalisation.clone());
-        let state = state.clone();
-        let trainer =
-            super::cpu::CpuTrainer::new(architecture, recipe, normalisation, shape, state)?;
-        Ok(Box::new(trainer))
-    }
-
-    /// A frozen network.
-    pub fn backbone(&self, weights: &Weights) -> Result<Box<dyn Backbone>> {
-        self.check()?;
-        Ok(Box::new(super::cpu::Network::new(weights)?))
+    /// Whether the fastest kernels are searched for.
+    pub fn is_fast(&self) -> bool {
+        self.fast
     }
 }
 

@@ -3,18 +3,34 @@
 pub mod cpu;
 mod device;
 pub mod onnx;
-#[cfg(feature = "torch")]
-pub mod torch;
 
 pub use device::Device;
+
+use std::fmt;
 
 use ivoro::Matrix;
 
 use crate::error::{Error, Result};
-use crate::network::Architecture;
 pub use crate::network::Normalisation;
+use crate::network::{Architecture, Weights};
 use crate::recipe::Recipe;
 use crate::shape::Shape;
+
+/// An engine on an opened device.
+pub trait Engine: fmt::Debug + Send + Sync {
+    /// A frozen network.
+    fn backbone(&self, weights: &Weights) -> Result<Box<dyn Backbone>>;
+
+    /// A network in training, resumed from `state`.
+    fn trainer(
+        &self,
+        architecture: &Architecture,
+        recipe: &Recipe,
+        normalisation: &Normalisation,
+        shape: Shape,
+        state: &State,
+    ) -> Result<Box<dyn CustomLossTrainer>>;
+}
 
 /// A frozen network that turns images into features. Many threads can ask one network.
 pub trait Backbone: Send + Sync {
@@ -58,7 +74,10 @@ impl State {
 
 /// Checks what a training is given, whatever engine resumes it, and fills in what the state
 /// lacks: the optimiser's memory, and an average where the recipe keeps one.
-pub(crate) fn begin(
+///
+/// Hidden, since it is for engines in other crates alone: `ivoro-torch` calls it.
+#[doc(hidden)]
+pub fn begin(
     architecture: &Architecture,
     recipe: &Recipe,
     shape: Shape,

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use super::checkpoint::Checkpoint;
 use super::epochs::{Epoch, TrainingData, run_epoch};
 use crate::dataset::{Broken, Dataset};
-use crate::engine::{Device, Normalisation, State, Trainer};
+use crate::engine::{Device, Engine, Normalisation, State, Trainer};
 use crate::error::{Error, Result};
 use crate::network::{Architecture, Weights};
 use crate::recipe::Recipe;
@@ -30,7 +30,7 @@ pub struct Plan {
     pub fit: Fit,
     /// What to do about an image that can't be read.
     pub broken: Broken,
-    /// Where it is computed.
+    /// Where it is computed, as the weights' file will say.
     pub device: Device,
     /// A hash of the data set.
     pub identity: String,
@@ -41,6 +41,7 @@ pub struct Training<'a> {
     plan: Plan,
     data: TrainingData<'a>,
     dataset: &'a Dataset,
+    engine: &'a dyn Engine,
     left_out: Vec<String>,
     trainer: Box<dyn Trainer>,
     /// Whether it has learned in an epoch that has not come to its end.
@@ -54,8 +55,13 @@ pub struct Training<'a> {
 
 impl<'a> Training<'a> {
     /// Begins, or resumes from the checkpoint at `path`. A checkpoint of another training is an
-    /// error: it is never written over.
-    pub fn begin(dataset: &'a Dataset, mut plan: Plan, path: &Path) -> Result<Self> {
+    /// error: it is never written over. `engine` is that of the plan's device.
+    pub fn begin(
+        dataset: &'a Dataset,
+        mut plan: Plan,
+        engine: &'a dyn Engine,
+        path: &Path,
+    ) -> Result<Self> {
         plan.recipe.check()?;
         plan.architecture.channels = plan.fit.shape.channels;
         plan.architecture.outputs = plan.base.len() * plan.recipe.sisters();
@@ -76,10 +82,21 @@ impl<'a> Training<'a> {
         } else {
             first_checkpoint(&plan, &data, identity)?
         };
-        let trainer = plan.trainer(&checkpoint)?;
+        let trainer = plan.trainer(engine, &checkpoint)?;
         let (checkpoint, path) = (Arc::new(checkpoint), path.to_owned());
         let (stopped, writing) = (false, None);
-        Ok(Self { plan, data, dataset, left_out, trainer, stopped, checkpoint, path, writing })
+        Ok(Self {
+            plan,
+            data,
+            dataset,
+            engine,
+            left_out,
+            trainer,
+            stopped,
+            checkpoint,
+            path,
+            writing,
+        })
     }
 
     /// Why images of the base classes were left out, a sentence each.
@@ -90,7 +107,7 @@ impl<'a> Training<'a> {
     /// Back to the last checkpoint: a stopped epoch has no part in what follows.
     fn restore(&mut self) -> Result<()> {
         if std::mem::take(&mut self.stopped) {
-            self.trainer = self.plan.trainer(&self.checkpoint)?;
+            self.trainer = self.plan.trainer(self.engine, &self.checkpoint)?;
         }
         Ok(())
     }
@@ -226,10 +243,10 @@ impl Plan {
     }
 
     /// A network that resumes from a checkpoint.
-    fn trainer(&self, from: &Checkpoint) -> Result<Box<dyn Trainer>> {
+    fn trainer(&self, engine: &dyn Engine, from: &Checkpoint) -> Result<Box<dyn Trainer>> {
         let Self { architecture, recipe, fit, .. } = self;
         let Checkpoint { normalisation, state, .. } = from;
-        Ok(self.device.trainer(architecture, recipe, normalisation, fit.shape, state)?)
+        Ok(engine.trainer(architecture, recipe, normalisation, fit.shape, state)?)
     }
 
     fn check_same(&self, path: &Path, found: &Checkpoint, identity: &str) -> Result<()> {

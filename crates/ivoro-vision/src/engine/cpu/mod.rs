@@ -6,6 +6,7 @@
 mod batch_norm;
 mod conv_geometry;
 mod convolution;
+mod engine;
 mod gemm;
 pub(crate) mod graph;
 mod input;
@@ -22,6 +23,7 @@ mod winograd_tiles;
 #[cfg(test)]
 mod tests;
 
+pub use engine::CpuEngine;
 pub use network::Network;
 pub(crate) use optimiser::change;
 pub use trainer::CpuTrainer;

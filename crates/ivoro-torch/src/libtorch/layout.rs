@@ -3,11 +3,11 @@
 //! Kernels lie as `[out, height, width, in]`, the layout in which GPU convolutions are fastest.
 //! They come first, so that one cast turns them all into bfloat16; all other weights are used in 32 bits.
 
+use ivoro_vision::network::{Architecture, Parameter, Role};
 use tch::{Device, Tensor};
 
+use super::error::Result;
 use super::trainer::values;
-use crate::error::Result;
-use crate::network::{Architecture, Parameter, Role};
 
 /// One learned weight's place.
 pub(super) struct Place {

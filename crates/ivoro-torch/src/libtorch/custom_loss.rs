@@ -2,13 +2,13 @@
 //! each and then replayed.
 
 use ivoro::Matrix;
+use ivoro_vision::engine::Anchor;
 use tch::{Device, Kind, Tensor};
 
+use super::error::{Error, Result};
 use super::forward::weight;
 use super::libtorch_ffi::{Graph, sent};
 use super::trainer::{TorchTrainer, WARM_UP, Way, matrix, size};
-use crate::engine::{Anchor, CustomLossTrainer};
-use crate::error::{Error, Result};
 
 /// What was looked at, and how.
 #[derive(Default)]
@@ -100,8 +100,9 @@ impl TorchTrainer {
     }
 }
 
-impl CustomLossTrainer for TorchTrainer {
-    fn embed(&mut self, pixels: &[u8]) -> Result<Matrix> {
+/// What [`CustomLossTrainer`](ivoro_vision::engine::CustomLossTrainer) asks for.
+impl TorchTrainer {
+    pub(super) fn embed(&mut self, pixels: &[u8]) -> Result<Matrix> {
         let images = pixels.len() / self.shape.len().max(1);
         self.check(pixels, images)?;
         self.looks.forget();
@@ -120,7 +121,7 @@ impl CustomLossTrainer for TorchTrainer {
         Ok(found)
     }
 
-    fn backward(&mut self, gradient: &Matrix) -> Result<()> {
+    pub(super) fn backward(&mut self, gradient: &Matrix) -> Result<()> {
         let size = [gradient.rows() as i64, gradient.cols() as i64];
         let gradient = sent(gradient.as_slice(), self.device)?.f_view(size)?;
         match self.looks.last.take().ok_or_else(no_way)? {
@@ -134,11 +135,11 @@ impl CustomLossTrainer for TorchTrainer {
         }
     }
 
-    fn gradient(&mut self) -> Result<Vec<f32>> {
+    pub(super) fn gradient(&mut self) -> Result<Vec<f32>> {
         self.layout.download(&self.weights.gradient)
     }
 
-    fn apply_gradient(&mut self, rate: f32) -> Result<()> {
+    pub(super) fn apply_gradient(&mut self, rate: f32) -> Result<()> {
         self.looks.forget();
         let _ = self.weights.rate.f_fill_(f64::from(rate))?;
         tch::no_grad(|| self.move_weights())?;
@@ -146,7 +147,7 @@ impl CustomLossTrainer for TorchTrainer {
         Ok(())
     }
 
-    fn hold(&mut self, anchor: &Anchor) -> Result<()> {
+    pub(super) fn hold(&mut self, anchor: &Anchor) -> Result<()> {
         let at = self.layout.upload(&anchor.at, self.device)?;
         self.anchor = Some((at, self.layout.upload(&anchor.importance, self.device)?));
         self.recorded = None;

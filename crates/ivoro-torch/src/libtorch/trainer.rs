@@ -2,20 +2,20 @@
 //! a GPU the step is recorded once and then replayed.
 
 use ivoro::Matrix;
+use ivoro_vision::engine::{Batch, Normalisation, State, Tally, begin};
+use ivoro_vision::network::Architecture;
+use ivoro_vision::recipe::{Optimiser, Recipe};
+use ivoro_vision::shape::Shape;
 use tch::{Device, Kind, Reduction, Tensor};
 
 use super::Arithmetic;
 use super::custom_loss::Looks;
+use super::error::{Error, Result};
 use super::forward::{Network, linear};
 use super::fused::{Fused, Tape};
 use super::layout::Layout;
 use super::libtorch_ffi::{Adam, Graph, sent};
 use super::weights::{DeviceAverage, DeviceWeights, refresh};
-use crate::engine::{Batch, Normalisation, State, Tally, Trainer, begin};
-use crate::error::{Error, Result};
-use crate::network::Architecture;
-use crate::recipe::{Optimiser, Recipe};
-use crate::shape::Shape;
 
 /// Adam's β₁ and β₂; β₁ is also the momentum of plain descent.
 pub(super) const BETAS: (f64, f64) = (0.9, 0.999);
@@ -24,7 +24,7 @@ pub(super) const EPSILON: f64 = 1e-8;
 pub(super) const WARM_UP: u64 = 3;
 
 /// A network in training on libtorch.
-pub struct TorchTrainer {
+pub(super) struct TorchTrainer {
     pub(super) network: Network,
     pub(super) layout: Layout,
     recipe: Recipe,
@@ -65,7 +65,7 @@ struct Inputs {
 
 impl TorchTrainer {
     /// Resumes from `state`.
-    pub fn new(
+    pub(super) fn new(
         architecture: &Architecture,
         recipe: &Recipe,
         normalisation: &Normalisation,
@@ -246,17 +246,18 @@ impl TorchTrainer {
         if pixels.len() == expected {
             return Ok(());
         }
-        Err(Error::Pixels { expected, found: pixels.len() })
+        Err(ivoro_vision::Error::Pixels { expected, found: pixels.len() }.into())
     }
 }
 
-impl Trainer for TorchTrainer {
-    fn step(&mut self, batch: Batch<'_>, rate: f32) -> Result<()> {
+/// What [`Trainer`](ivoro_vision::engine::Trainer) asks for.
+impl TorchTrainer {
+    pub(super) fn step(&mut self, batch: Batch<'_>, rate: f32) -> Result<()> {
         self.check(batch.pixels, batch.labels.len())?;
         // The backward pass from points goes through the weights they were made with.
         self.looks.forget();
         if let Some(&label) = batch.labels.iter().find(|&&label| label as usize >= self.classes) {
-            return Err(Error::Label { label, classes: self.classes });
+            return Err(ivoro_vision::Error::Label { label, classes: self.classes }.into());
         }
         let fits = batch.labels.len() as i64 == self.inputs.labels.size()[0];
         if !fits {
@@ -281,13 +282,13 @@ impl Trainer for TorchTrainer {
         Ok(())
     }
 
-    fn tally(&mut self) -> Result<Tally> {
+    pub(super) fn tally(&mut self) -> Result<Tally> {
         let sums: Vec<f64> = Vec::try_from(self.weights.tally.f_to_device(Device::Cpu)?)?;
         let _ = tch::no_grad(|| self.weights.tally.f_zero_())?;
         Ok(Tally { loss: sums[0], correct: sums[1] as u64, views: std::mem::take(&mut self.views) })
     }
 
-    fn state(&mut self) -> Result<State> {
+    pub(super) fn state(&mut self) -> Result<State> {
         let weights = &self.weights;
         let download = |flat: &Tensor| self.layout.download(flat);
         let average = match &self.average {
@@ -304,7 +305,7 @@ impl Trainer for TorchTrainer {
         })
     }
 
-    fn outputs(&mut self, pixels: &[u8]) -> Result<Matrix> {
+    pub(super) fn outputs(&mut self, pixels: &[u8]) -> Result<Matrix> {
         let images = pixels.len() / self.shape.len().max(1);
         self.check(pixels, images)?;
         tch::no_grad(|| {

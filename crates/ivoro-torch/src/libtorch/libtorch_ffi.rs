@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
 use tch::{Device, Kind, Tensor};
 
-use crate::error::{Error, Result};
+use super::error::{Error, Result};
 
 /// The parts of libtorch, opened once and never closed: threads of theirs may still run.
 struct Parts {
@@ -46,7 +46,7 @@ pub(super) fn load_cuda() -> Result<()> {
         return Ok(());
     }
     let found = open("libtorch_cuda.so").err().unwrap_or_default();
-    Err(Error::NoDevice { asked: "cuda".to_owned(), found })
+    Err(ivoro_vision::Error::NoDevice { asked: "cuda".to_owned(), found }.into())
 }
 
 /// The libraries with the GPU's streams and with its kernels.

@@ -13,8 +13,8 @@ use std::ptr::{null, null_mut};
 use libloading::os::unix::{Library, Symbol};
 use tch::Tensor;
 
+use super::error::{Error, Result};
 use super::libtorch_ffi::{cuda, open, symbol};
-use crate::error::{Error, Result};
 
 /// Threads of a block, in every kernel.
 const THREADS: i64 = 256;

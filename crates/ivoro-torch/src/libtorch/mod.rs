@@ -5,6 +5,8 @@
 
 mod backbone;
 mod custom_loss;
+mod engine;
+mod error;
 mod forward;
 mod fused;
 mod kernels;
@@ -13,19 +15,16 @@ mod libtorch_ffi;
 mod trainer;
 mod weights;
 
-pub use backbone::TorchNetwork;
+pub use engine::TorchEngine;
 pub use libtorch_ffi::synchronise;
-pub use trainer::TorchTrainer;
 
-use serde::{Deserialize, Serialize};
 use tch::{Device, Kind};
 
-use crate::error::{Error, Result};
+use error::Result;
 
 /// What convolutions are computed in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Arithmetic {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arithmetic {
     /// 32-bit numbers everywhere.
     Full,
     /// bfloat16 for convolutions, which in a frozen network have the batch norm in them; weights,
@@ -43,7 +42,7 @@ impl Arithmetic {
 }
 
 /// The GPU of this index. A search for the fastest kernels may find others in every run.
-pub(super) fn device(index: usize, search: bool) -> Result<Device> {
+fn gpu(index: usize, search: bool) -> Result<Device> {
     libtorch_ffi::load_cuda()?;
     let found = tch::Cuda::device_count();
     if (index as i64) < found {
@@ -56,13 +55,6 @@ pub(super) fn device(index: usize, search: bool) -> Result<Device> {
         tch::set_num_threads(1);
         return Ok(Device::Cuda(index));
     }
-    Err(Error::NoDevice { asked: format!("cuda:{index}"), found: format!("{found} usable GPUs") })
-}
-
-impl From<tch::TchError> for Error {
-    fn from(error: tch::TchError) -> Self {
-        // The first line says what happened, the rest is a C++ stack.
-        let text = error.to_string();
-        Self::Engine { what: text.lines().next().unwrap_or_default().to_owned() }
-    }
+    let (asked, found) = (format!("cuda:{index}"), format!("{found} usable GPUs"));
+    Err(ivoro_vision::Error::NoDevice { asked, found }.into())
 }

@@ -1,7 +1,6 @@
 use super::*;
-use crate::engine::CustomLossTrainer;
-use crate::network::Weights;
-use crate::shape::Shape;
+use ivoro_vision::network::Weights;
+use ivoro_vision::shape::Shape;
 
 const SHAPE: Shape = Shape { height: 16, width: 16, channels: 3 };
 
@@ -68,9 +67,9 @@ fn mixed_arithmetic_is_near_full_arithmetic() -> Result<()> {
 /// Needs a GPU; without one there is nothing to compare.
 #[test]
 fn kernels_of_our_own_are_as_close_to_full_arithmetic_as_libtorch_is() -> Result<()> {
-    let Ok(device) = super::super::device(0, false) else { return Ok(()) };
+    let Ok(device) = super::super::gpu(0, false) else { return Ok(()) };
     let normalisation = Normalisation { mean: vec![0.5; 3], deviation: vec![0.25; 3] };
-    let resnet = Architecture::resnet18(crate::network::Stem::Small, 3, 20);
+    let resnet = Architecture::resnet18(ivoro_vision::network::Stem::Small, 3, 20);
     for architecture in [Architecture::small(3, 20), resnet] {
         let weights = Weights::random(architecture, normalisation.clone(), 5);
         let (exact, running, used) = seen(&weights, Arithmetic::Full, true, device)?;
@@ -89,7 +88,7 @@ fn kernels_of_our_own_are_as_close_to_full_arithmetic_as_libtorch_is() -> Result
 /// Needs a GPU; without one nothing is recorded.
 #[test]
 fn a_recorded_way_is_the_way_itself() -> Result<()> {
-    let Ok(device) = super::super::device(0, false) else { return Ok(()) };
+    let Ok(device) = super::super::gpu(0, false) else { return Ok(()) };
     let normalisation = Normalisation { mean: vec![0.5; 3], deviation: vec![0.25; 3] };
     let plane = Architecture::small(3, 20).with_embedding(2);
     for architecture in [Architecture::small(3, 20), plane] {

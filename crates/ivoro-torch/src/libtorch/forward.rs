@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use ivoro_vision::network::{Architecture, Block, Convolution, Stem};
 use tch::{Kind, Tensor};
 
-use crate::error::{Error, Result};
-use crate::network::{Architecture, Block, Convolution, Stem};
+use super::error::{Error, Result};
 
 /// Weights by name: parts of flat tensors.
 pub(super) type Named = BTreeMap<String, Tensor>;

@@ -1,14 +1,14 @@
 //! Everything a training step changes, on the device.
 
+use ivoro_vision::engine::State;
+use ivoro_vision::network::{Architecture, Parameter};
 use tch::{Device, Kind, Tensor};
 
 use super::Arithmetic;
+use super::error::Result;
 use super::forward::Named;
 use super::layout::Layout;
 use super::trainer::{BETAS, EPSILON};
-use crate::engine::State;
-use crate::error::Result;
-use crate::network::{Architecture, Parameter};
 
 /// Everything a step changes.
 pub(super) struct DeviceWeights {

@@ -4,23 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ivoro::Matrix;
+use ivoro_vision::network::{Block, Convolution, Weights, fold};
+use ivoro_vision::shape::Shape;
 use tch::{Device, Kind, Tensor};
 
 use super::Arithmetic;
+use super::error::Result;
 use super::forward::{Network, stride_and_padding};
 use super::libtorch_ffi::sent;
 use super::trainer::matrix;
-use crate::engine::Backbone;
-use crate::error::{Error, Result};
-use crate::network::{Block, Convolution, Weights, fold};
-use crate::shape::Shape;
 
 /// Pixels computed at once: 1,024 images of 32×32.
 const PIXELS: usize = 1 << 20;
 
 /// A frozen network on libtorch.
-pub struct TorchNetwork {
-    layers: Vec<(String, usize)>,
+pub(super) struct TorchNetwork {
+    pub(super) layers: Vec<(String, usize)>,
     /// A tensor may go from thread to thread, but one thread at a time may hold it.
     loaded: Mutex<Loaded>,
 }
@@ -31,7 +30,6 @@ struct Loaded {
     /// Kernel and bias of each convolution, by the kernel's name.
     kernels: BTreeMap<String, (Tensor, Tensor)>,
     embedding: Option<(Tensor, Tensor)>,
-    classifier: (Tensor, Tensor),
     affine: (Tensor, Tensor),
     channels: usize,
     device: Device,
@@ -40,16 +38,9 @@ struct Loaded {
 
 impl TorchNetwork {
     /// Puts the weights on the device.
-    pub fn new(weights: &Weights, device: Device, arithmetic: Arithmetic) -> Result<Self> {
+    pub(super) fn new(weights: &Weights, device: Device, arithmetic: Arithmetic) -> Result<Self> {
         let loaded = Mutex::new(Loaded::new(weights, device, arithmetic)?);
         Ok(Self { layers: weights.architecture.layers(), loaded })
-    }
-
-    /// The classifier's outputs.
-    pub fn outputs(&self, pixels: &[u8], shape: Shape) -> Result<Matrix> {
-        let loaded = self.loaded();
-        let last = loaded.features(pixels, shape, &[0])?.remove(0);
-        matrix(&last.f_linear(&loaded.classifier.0, Some(&loaded.classifier.1))?)
     }
 
     fn loaded(&self) -> MutexGuard<'_, Loaded> {
@@ -88,7 +79,6 @@ impl Loaded {
             weights.normalisation.affine().into_iter().unzip();
         Ok(Self {
             network: Network::new(architecture),
-            classifier: linear("fc", architecture.outputs)?,
             affine: (on_device(&factors)?, on_device(&shifts)?),
             channels: architecture.channels,
             kernels,
@@ -103,7 +93,7 @@ impl Loaded {
         let size = shape.len();
         if size == 0 || shape.channels != self.channels || !pixels.len().is_multiple_of(size) {
             let expected = self.channels;
-            return Err(Error::Channels { expected, found: shape });
+            return Err(ivoro_vision::Error::Channels { expected, found: shape }.into());
         }
         tch::no_grad(|| {
             let images = (pixels.len() / size) as i64;
@@ -144,7 +134,7 @@ impl Loaded {
         for (point, _) in points.iter_mut().zip(layers).filter(|(_, at)| **at == 0) {
             *point = Some(last.shallow_clone());
         }
-        let missing = || Error::Layer { found: stages + inner };
+        let missing = || ivoro_vision::Error::Layer { found: stages + inner }.into();
         points.into_iter().map(|point| point.ok_or_else(missing)).collect()
     }
 
@@ -195,16 +185,14 @@ impl Loaded {
     }
 }
 
-impl Backbone for TorchNetwork {
-    fn layers(&self) -> &[(String, usize)] {
-        &self.layers
-    }
-
-    fn shape(&self) -> Option<Shape> {
-        None
-    }
-
-    fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
+impl TorchNetwork {
+    /// Features of images, a matrix for each layer asked for.
+    pub(super) fn features(
+        &self,
+        pixels: &[u8],
+        shape: Shape,
+        layers: &[usize],
+    ) -> Result<Vec<Matrix>> {
         // A GPU is told of all parts before the first is fetched: it never waits for the next one.
         let images = (PIXELS / (shape.height * shape.width).max(1)).max(1);
         let mut by_layer: Vec<Vec<Tensor>> = layers.iter().map(|_| Vec::new()).collect();

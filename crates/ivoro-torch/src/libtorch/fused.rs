@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
+use ivoro_vision::network::Convolution;
 use libloading::os::unix::Symbol;
 use tch::{Device, Kind, Tensor};
 
 use super::Arithmetic;
+use super::error::{Error, Result};
 use super::forward::{Named, Network, stride_and_padding, weight};
 use super::kernels::{Argument, Kernels};
 use super::libtorch_ffi::{cuda, symbol};
-use crate::error::{Error, Result};
-use crate::network::Convolution;
 
 /// `aoti_torch_cuda_convolution_backward` of libtorch's C interface.
 type Backward = unsafe extern "C" fn(
