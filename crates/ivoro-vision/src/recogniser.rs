@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ivoro::model::Prediction;
 use ivoro::model::{AskOptions, Predictor};
-use ivoro::{Matrix, Model, Points, Samples, Variant, View};
+use ivoro::{Matrix, Model, Points, Samples, Variant};
 
 use crate::dataset::{Broken, Dataset, ImageInput, Images, decode_all};
 use crate::engine::onnx::{OnnxNetwork, OnnxOptions};
@@ -118,18 +118,17 @@ impl FrozenNetwork {
 
     /// What the network sees in images that have one shape already, for a variant of the model.
     fn look(&self, images: &Images, variant: Variant) -> Result<Vec<Matrix>> {
-        features(&*self.backbone, images, &views_of(variant), &self.layers_of(variant))
+        features(&*self.backbone, images, &variant.views(), &self.layers_of(variant))
     }
 
     fn layers_of(&self, variant: Variant) -> Vec<usize> {
-        let wanted = if variant.third || variant.layered { 2 } else { 1 };
-        (0..self.backbone.layers().len().min(wanted)).collect()
+        (0..self.backbone.layers().len().min(variant.layers().end)).collect()
     }
 
     fn assemble(&self, origin: &str, variant: Variant, blocks: Vec<Matrix>) -> Result<Points> {
         let all = self.backbone.layers();
         let names = self.layers_of(variant).into_iter().map(|layer| all[layer].0.clone());
-        Ok(Points::new(origin, names.collect(), views_of(variant), blocks)?)
+        Ok(Points::new(origin, names.collect(), variant.views(), blocks)?)
     }
 
     /// What a model of this variant is asked about these images: decoded on all cores, a batch at a
@@ -189,16 +188,6 @@ impl FrozenNetwork {
         let samples = Samples::new(points, labels, dataset.classes.clone().into())?;
         Ok(Seen { of: Some(samples), rows: places, broken })
     }
-}
-
-/// The views that a variant looks at.
-fn views_of(variant: Variant) -> Vec<View> {
-    let mut views = if variant.rotates() { View::ROTATIONS.to_vec() } else { vec![View::UPRIGHT] };
-    if variant.flip {
-        let mirrored: Vec<View> = views.iter().map(|view| view.mirror()).collect();
-        views.extend(mirrored);
-    }
-    views
 }
 
 /// What a network saw in those images that could be read.
