@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use ivoro::Samples;
 use ivoro::head::{Approximation, Search};
 use ivoro::model::{AskOptions, BurstRule, Prediction, Predictor};
+use ivoro_eval::csv::quoted;
 use ivoro_io::load_predictor;
-use ivoro_report::quoted;
 use ivoro_vision::dataset::collect_images;
 use serde_json::json;
 
