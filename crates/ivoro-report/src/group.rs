@@ -422,7 +422,7 @@ fn label(record: &RunRecord, method: &MethodRecord) -> String {
         label = format!("{label} · volume {volume}");
     }
     if record.tuned_on.is_some() && method.kind == Kind::Variant {
-        label.push_str(" · tuned on held-out classes");
+        label.push_str(" · judged");
     }
     if record.tuned_on_test { format!("{label} (tuned on test)") } else { label }
 }
