@@ -135,18 +135,22 @@ impl RunArguments {
     }
 }
 
-/// What settings are chosen on in place of the base phase.
+/// What settings are tuned on in place of the base phase.
 #[derive(Clone, Debug)]
-pub(crate) enum Judge {
+pub(crate) enum TuneOn {
     /// Held-out images under a network trained on half of the base classes.
-    Network,
+    HeldOutClasses,
     /// A features file.
     File(PathBuf),
 }
 
-impl From<&str> for Judge {
+impl From<&str> for TuneOn {
     fn from(text: &str) -> Self {
-        if text == "network" { Self::Network } else { Self::File(text.into()) }
+        match text {
+            // `network` is the former word, of --judge
+            "held-out-classes" | "network" => Self::HeldOutClasses,
+            file => Self::File(file.into()),
+        }
     }
 }
 
@@ -181,18 +185,19 @@ pub(crate) struct RunArguments {
     #[arg(long, conflicts_with_all = ["peers", "baselines"])]
     pub(crate) tuned_on_test: bool,
 
-    /// Choose settings on classes that the network was not trained on: a second network is trained
-    /// on half of the base classes, and held-out training images of all of them judge. Features
-    /// need them in a file: --judge=FILE, the classes of the network's training first.
+    /// Tune settings on classes that the network was not trained on. held-out-classes (default)
+    /// trains a second network on half of the base classes and tunes on held-out training images of
+    /// all base classes. FILE has features of such a network, the classes of its training first.
     #[arg(
         long,
-        value_name = "FILE",
+        alias = "judge",
+        value_name = "held-out-classes|FILE",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "network",
+        default_missing_value = "held-out-classes",
         conflicts_with = "tuned_on_test"
     )]
-    pub(crate) judge: Option<Judge>,
+    pub(crate) tune_on: Option<TuneOn>,
 
     /// Name of the data set for the record, as CIFAR-100; the report compares by it.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
-use ivoro::Error;
+use ivoro::error::{Error, MergeRefusal, MixedComponent};
 
 use crate::table::visible;
 
@@ -130,14 +130,14 @@ fn library_hint(error: &Error) -> Option<&'static str> {
         Error::MissingLayer { .. } => {
             Some("store a second layer's features too, or choose variants without 3 and L")
         }
-        Error::ForgetInexact { component, .. } if component.contains("scatter") => {
+        Error::ForgetInexact { component: MixedComponent::PooledScatter, .. } => {
             Some("`ivoro learn --scatter per-class` keeps what exact forgetting needs")
         }
         Error::ForgetInexact { .. } => Some("`ivoro forget --drop-probes`"),
         Error::ClassReturns { .. } => Some("`ivoro update MODEL FEATURES`"),
-        Error::Merge { reason } if reason.contains("started from") => {
-            Some("`ivoro merge … --ancestor MODEL`")
-        }
+        Error::Merge {
+            reason: MergeRefusal::SameSamples { .. } | MergeRefusal::OtherAncestor { .. },
+        } => Some("`ivoro merge … --ancestor MODEL`"),
         Error::Locked { .. } => Some("wait for it, or work on a copy and merge"),
         _ => None,
     }

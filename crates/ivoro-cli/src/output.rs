@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
 
+use ivoro_eval::csv::quoted;
 use ivoro_eval::metrics::mean_deviation;
 use ivoro_eval::record::{Kind, MethodRecord, RunRecord, Summary};
-use ivoro_report::quoted;
 
 use crate::failure::Failure;
 use crate::table::Table;

@@ -6,7 +6,9 @@ use serde_json::json;
 use crate::learner::Learner;
 use crate::peers::{Peer, PeerSettings};
 use crate::protocol::{ClassOrder, Protocol};
-use crate::record::{Kind, MethodRecord, PhaseOutcome, RunRecord, Summary, VERSION};
+use crate::record::{
+    Kind, MethodRecord, PhaseOutcome, RunOptions, RunRecord, Summary, VERSION, named_values,
+};
 use crate::run::Stream;
 use ivoro::Points;
 use ivoro::Result;
@@ -157,15 +159,16 @@ pub fn begin(
     peers: &PeerSettings,
 ) -> RunRecord {
     let test = stream.test();
-    let layers: Vec<(&String, usize)> =
-        test.layers().iter().enumerate().map(|(at, name)| (name, test.dim(at))).collect();
-    let options = json!({
-        "given": options.given,
-        "settings": options.settings,
-        "peers": peers,
-        "data": stream.fingerprint(),
-        "layers": layers,
-    });
+    let layers = test.layers().iter().enumerate().map(|(at, name)| (name.clone(), test.dim(at)));
+    let options = RunOptions {
+        // these structs have named fields alone, which are always an object of JSON
+        given: named_values(&options.given).ok(),
+        settings: named_values(&options.settings).ok(),
+        peers: named_values(peers).ok(),
+        data: Some(stream.fingerprint().into()),
+        layers: Some(layers.collect()),
+        ..RunOptions::default()
+    };
     outline(stream.protocol(), order, stream.classes().to_vec(), provenance, options)
 }
 
@@ -175,7 +178,7 @@ pub fn outline(
     order: &ClassOrder,
     classes: Vec<String>,
     provenance: &Provenance,
-    options: serde_json::Value,
+    options: RunOptions,
 ) -> RunRecord {
     RunRecord {
         version: VERSION,

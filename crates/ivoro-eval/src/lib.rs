@@ -1,11 +1,13 @@
 #![doc = include_str!("../README.md")]
 
 pub mod comparison;
+pub mod csv;
 pub mod curves;
 pub mod learner;
 pub mod metrics;
 pub mod peers;
 pub mod picture;
+pub mod plan;
 pub mod protocol;
 pub mod record;
 pub mod run;

@@ -1,9 +1,17 @@
 //! What a run leaves behind: versioned JSON with all that a report may need.
 
+mod options;
+mod read;
+
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::metrics;
 use ivoro::tune::Choice;
+
+pub use options::{NamedValues, RunOptions, named_values};
+pub use read::{ReadError, RecordFile, read, read_json, read_versioned};
 
 /// Version of the JSON; raised when a field changes its meaning.
 pub const VERSION: u32 = 1;
@@ -27,8 +35,8 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tuned_on_test: bool,
     /// What settings were chosen on, where that was not the base phase itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judge: Option<String>,
+    #[serde(default, rename = "judge", skip_serializing_if = "Option::is_none")]
+    pub tuned_on: Option<String>,
     /// Where training and test samples came from.
     pub split: String,
     /// The protocol, as text.
@@ -40,7 +48,8 @@ pub struct RunRecord {
     /// Class names in order of arrival.
     pub classes: Vec<String>,
     /// What was asked for: given settings and choices that are not tuned.
-    pub options: serde_json::Value,
+    #[serde(deserialize_with = "options::read", serialize_with = "options::write")]
+    pub options: RunOptions,
     /// The methods.
     pub methods: Vec<MethodRecord>,
 }
@@ -49,14 +58,13 @@ impl RunRecord {
     /// The same with what older runs said for all their baselines, their revision, said by each of them.
     #[must_use]
     pub fn with_revisions(mut self) -> Self {
-        let all = self.options.as_object_mut().and_then(|options| options.remove("revision"));
-        let Some(all) = all else { return self };
+        let Some(all) = self.options.revision.take() else { return self };
         for method in self.methods.iter_mut().filter(|method| method.kind == Kind::Baseline) {
             if method.settings.is_null() {
                 method.settings = serde_json::json!({});
             }
             if let Some(settings) = method.settings.as_object_mut() {
-                settings.entry("revision").or_insert_with(|| all.clone());
+                settings.entry("revision").or_insert(all.into());
             }
         }
         self
@@ -90,7 +98,50 @@ impl MethodRecord {
     pub fn revision(&self) -> u64 {
         self.settings.get("revision").and_then(serde_json::Value::as_u64).unwrap_or(1)
     }
+
+    /// Whether it is a baseline that has changed since it was trained, where `revisions` are those
+    /// that baselines have now, by name.
+    pub fn is_outdated(&self, revisions: &BTreeMap<String, u64>) -> bool {
+        let present = revisions.get(&self.name).filter(|_| self.kind == Kind::Baseline);
+        present.is_some_and(|&present| self.revision() < present)
+    }
+
+    /// Whether it has been through all phases and every number of it is one.
+    pub fn is_whole(&self, phases: usize) -> bool {
+        self.fault(phases).is_none()
+    }
+
+    /// Why it takes no part in tables and figures, if it does not.
+    pub fn fault(&self, phases: usize) -> Option<String> {
+        if self.phases.len() != phases || phases == 0 {
+            return Some(format!("{} of {phases} phases", self.phases.len()));
+        }
+        let mut rows = self.phases.iter().enumerate();
+        if let Some((at, row)) = rows.find(|(at, row)| row.accuracy_by_phase.len() != at + 1) {
+            let count = row.accuracy_by_phase.len();
+            return Some(format!("{count} accuracies by phase in phase {}", at + 1));
+        }
+        let percent = |value: &f64| (0.0..=100.0).contains(value);
+        let of_phase = self.phases.iter().map(|phase| phase.accuracy);
+        let wrong = of_phase.filter(|value| !percent(value)).count();
+        let by_phase = self.phases.iter().flat_map(|phase| &phase.accuracy_by_phase);
+        let wrong = wrong + by_phase.filter(|value| value.is_finite() && !percent(value)).count();
+        if wrong > 0 {
+            return Some(format!("{wrong} accuracies that are no percentages"));
+        }
+        let (told, found) = (&self.summary, Summary::of(&self.phases));
+        let differs = |told: f64, found: f64| {
+            let apart = (told - found).abs() > ROUNDING || told.is_finite() != found.is_finite();
+            apart.then(|| format!("its summary says {told:.2} where its phases give {found:.2}"))
+        };
+        differs(told.average, found.average)
+            .or_else(|| differs(told.last, found.last))
+            .or_else(|| differs(told.forgetting_pass, found.forgetting_pass))
+    }
 }
+
+/// Points by which a summary may differ from what its phases give.
+const ROUNDING: f64 = 0.01;
 
 /// What kind of method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -285,9 +336,10 @@ mod tests {
         };
         let methods = [vec![method(told(3))], silent().to_vec()].concat();
         let revisions = |options: serde_json::Value| -> Vec<u64> {
+            let options = serde_json::from_value(options).unwrap();
             let run = RunRecord { options, methods: methods.clone(), ..RunRecord::default() };
             let moved = run.with_revisions();
-            assert!(moved.options.get("revision").is_none());
+            assert!(moved.options.revision.is_none());
             moved.methods.iter().map(MethodRecord::revision).collect()
         };
         assert_eq!(revisions(serde_json::json!({})), [3, 1, 1]);

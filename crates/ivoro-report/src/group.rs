@@ -6,13 +6,13 @@ use std::path::Path;
 use ivoro::Variant;
 use ivoro::head::{EXTENDED, PAPER, Settings};
 use ivoro_eval::metrics::mean_deviation;
-use ivoro_eval::record::{Kind, MethodRecord, PhaseOutcome, RunRecord, Summary};
+use ivoro_eval::record::{Kind, MethodRecord, PhaseOutcome, RunRecord};
 use serde_json::Value;
 
 use crate::inputs::{Found, Inputs};
 use crate::paper::{Measure, PaperProtocol, paper, same_name};
 use crate::plot::text;
-use crate::traits::{self, Traits};
+use crate::run_settings::{self, RunSettings};
 
 /// Stands behind the name of a method that has changed since.
 pub(crate) const OUTDATED: &str = "†";
@@ -72,7 +72,7 @@ pub(crate) struct Row<'a> {
     pub(crate) exemplar_free: bool,
     pub(crate) variant: Option<Variant>,
     /// What all of its records were made with, as far as they tell.
-    traits: Traits,
+    settings: RunSettings,
     pub(crate) entries: Vec<Entry<'a>>,
 }
 
@@ -239,9 +239,7 @@ pub(crate) fn best<'r, 'a>(rows: impl Iterator<Item = &'r Row<'a>>) -> Option<&'
 
 /// What was given on the command line, as text; empty where all was chosen.
 fn given(record: &RunRecord) -> BTreeMap<String, String> {
-    let Some(Value::Object(given)) = record.options.get("given") else { return BTreeMap::new() };
-    let set = given.iter().filter(|(_, value)| !value.is_null());
-    set.map(|(name, value)| (name.clone(), value.to_string())).collect()
+    record.options.given().map(|(name, value)| (name.clone(), value.to_string())).collect()
 }
 
 /// λ in thousandths, if it alone was given.
@@ -259,7 +257,7 @@ pub(crate) fn groups(inputs: &Inputs) -> Vec<Group<'_>> {
     let mut order: Vec<usize> = (0..records.len()).collect();
     order.sort_by_cached_key(|&run| {
         let record = &records[run].content;
-        (given(record).len(), traits::unusual(record))
+        (given(record).len(), run_settings::unusual(record))
     });
     for &run in &order {
         let record = &records[run].content;
@@ -302,7 +300,7 @@ fn insert<'a>(group: &mut Group<'a>, run: usize, inputs: &'a Inputs) {
     let Found { file, content: record } = &inputs.records[run];
     let lambda = given_lambda(record);
     for (at, method) in record.methods.iter().enumerate() {
-        if fault(method, record.phases.len()).is_some() {
+        if !method.is_whole(record.phases.len()) {
             continue;
         }
         let outdated = inputs.is_outdated(method);
@@ -318,57 +316,22 @@ fn insert<'a>(group: &mut Group<'a>, run: usize, inputs: &'a Inputs) {
                 continue;
             }
         }
-        let (label, made_with) = (label(record, method), traits::of(record, method));
-        let same =
-            |row: &&mut Row<'_>| row.label == label && traits::agree(&row.traits, &made_with);
+        let (label, made_with) = (label(record, method), run_settings::of(record, method));
+        let same = |row: &&mut Row<'_>| {
+            row.label == label && run_settings::compatible(&row.settings, &made_with)
+        };
         match group.rows.iter_mut().find(same) {
             Some(row) => {
                 if let Some(other) = row.entries.iter().find(|other| is_copy(other, &entry)) {
                     group.copies.push((entry, other.run));
                 } else {
                     row.entries.push(entry);
-                    row.traits.extend(made_with);
+                    row.settings.extend(made_with);
                 }
             }
             None => group.rows.push(row_of(entry, label)),
         }
     }
-}
-
-/// Points by which a summary may differ from what its phases give.
-const ROUNDING: f64 = 0.01;
-
-/// Whether a method has been through all phases and every number of it is one.
-pub fn is_whole(method: &MethodRecord, phases: usize) -> bool {
-    fault(method, phases).is_none()
-}
-
-/// Why a method takes no part in tables and figures, if it does not.
-pub(crate) fn fault(method: &MethodRecord, phases: usize) -> Option<String> {
-    if method.phases.len() != phases || phases == 0 {
-        return Some(format!("{} of {phases} phases", method.phases.len()));
-    }
-    let mut rows = method.phases.iter().enumerate();
-    if let Some((at, row)) = rows.find(|(at, row)| row.accuracy_by_phase.len() != at + 1) {
-        let count = row.accuracy_by_phase.len();
-        return Some(format!("{count} accuracies by phase in phase {}", at + 1));
-    }
-    let percent = |value: &f64| (0.0..=100.0).contains(value);
-    let of_phase = method.phases.iter().map(|phase| phase.accuracy);
-    let wrong = of_phase.filter(|value| !percent(value)).count();
-    let by_phase = method.phases.iter().flat_map(|phase| &phase.accuracy_by_phase);
-    let wrong = wrong + by_phase.filter(|value| value.is_finite() && !percent(value)).count();
-    if wrong > 0 {
-        return Some(format!("{wrong} accuracies that are no percentages"));
-    }
-    let (told, found) = (&method.summary, Summary::of(&method.phases));
-    let differs = |told: f64, found: f64| {
-        let apart = (told - found).abs() > ROUNDING || told.is_finite() != found.is_finite();
-        apart.then(|| format!("its summary says {told:.2} where its phases give {found:.2}"))
-    };
-    differs(told.average, found.average)
-        .or_else(|| differs(told.last, found.last))
-        .or_else(|| differs(told.forgetting_pass, found.forgetting_pass))
 }
 
 /// Whether two methods of one name say the same of one class order, but for their seconds.
@@ -381,9 +344,8 @@ fn is_copy(one: &Entry<'_>, other: &Entry<'_>) -> bool {
             && one.calibration_error == other.calibration_error
     };
     let (ours, others) = (&one.method.phases, &other.method.phases);
-    let network = |entry: &Entry<'_>| entry.record.options.get("network").cloned();
     one.record.order == other.record.order
-        && network(one) == network(other)
+        && one.record.options.network == other.record.options.network
         && ours.len() == others.len()
         && ours.iter().zip(others).all(same)
 }
@@ -396,7 +358,7 @@ fn row_of(entry: Entry<'_>, label: String) -> Row<'_> {
         kind: method.kind,
         exemplar_free: method.exemplar_free,
         variant: method.name.parse().ok().filter(|_| method.kind == Kind::Variant),
-        traits: traits::of(entry.record, method),
+        settings: run_settings::of(entry.record, method),
         entries: vec![entry],
     }
 }
@@ -414,13 +376,13 @@ fn tell_apart(groups: &mut [Group<'_>], order: &[usize]) {
     // the most usual first
     let places: HashMap<usize, usize> = order.iter().copied().zip(0..).collect();
     rows.sort_by_key(|(_, row)| places.get(&row.first().run).copied());
-    let mut firsts: HashMap<(String, String), Traits> = HashMap::new();
+    let mut firsts: HashMap<(String, String), RunSettings> = HashMap::new();
     for (data_set, row) in rows {
         let first = firsts.entry((data_set.to_lowercase(), row.label.clone())).or_default();
-        if traits::agree(first, &row.traits) {
-            first.extend(row.traits.clone());
+        if run_settings::compatible(first, &row.settings) {
+            first.extend(row.settings.clone());
         } else {
-            let different = traits::different(first, &row.traits);
+            let different = run_settings::different(first, &row.settings);
             let told = different.len().min(MOST_TOLD);
             row.label = format!("{} · {}", row.label, different[..told].join(", "));
         }
@@ -459,7 +421,7 @@ fn label(record: &RunRecord, method: &MethodRecord) -> String {
     if own && (volume - usual).abs() > 1e-9 && !relevant.contains_key("volume") {
         label = format!("{label} · volume {volume}");
     }
-    if record.judge.is_some() && method.kind == Kind::Variant {
+    if record.tuned_on.is_some() && method.kind == Kind::Variant {
         label.push_str(" · judged");
     }
     if record.tuned_on_test { format!("{label} (tuned on test)") } else { label }

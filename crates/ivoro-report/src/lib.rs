@@ -6,11 +6,9 @@ pub mod inputs;
 mod page;
 pub mod paper;
 mod plot;
+mod run_settings;
 mod table;
-mod traits;
 
-pub use group::is_whole;
-pub use inputs::{FileKind, Inputs, Plan, PlannedCell, Problem};
+pub use inputs::{FileKind, Inputs, Problem};
 pub use page::{Report, build};
 pub use plot::canvas::{DrawError, Figure};
-pub use table::quoted;

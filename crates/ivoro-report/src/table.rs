@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ivoro_eval::csv::quoted;
 use ivoro_eval::record::Kind;
 
 use crate::group::{Group, Row, Spread};
@@ -57,14 +58,5 @@ fn kind(row: &Row<'_>) -> &'static str {
 fn field(name: &str) -> String {
     let name = text::clean(name);
     let formula = name.starts_with(['=', '+', '-', '@']);
-    quoted(&if formula { format!("'{name}") } else { name })
-}
-
-/// A CSV field: quoted where it must be.
-pub fn quoted(field: &str) -> String {
-    if field.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
+    quoted(&if formula { format!("'{name}") } else { name }).into_owned()
 }

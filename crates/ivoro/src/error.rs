@@ -217,21 +217,19 @@ pub enum Error {
     },
 
     /// Forgetting can't be exact because of a component of this model.
-    #[error("class {class} can't be forgotten exactly: {component}; {alternative}")]
+    #[error("class {class} can't be forgotten exactly: {component}; {}", component.alternative())]
     ForgetInexact {
         /// Class name.
         class: String,
         /// The component that mixes classes.
-        component: &'static str,
-        /// What to do instead.
-        alternative: &'static str,
+        component: MixedComponent,
     },
 
     /// Two models can't be merged.
     #[error("the models can't be merged: {reason}")]
     Merge {
-        /// What differs.
-        reason: String,
+        /// Why not.
+        reason: MergeRefusal,
     },
 
     /// Features of one network mean nothing to a model taught with another.
@@ -260,6 +258,71 @@ pub enum Error {
         what: &'static str,
         /// The ridge in use.
         ridge: f64,
+    },
+}
+
+/// A part of a model that was computed from several classes at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MixedComponent {
+    /// The pooled scatter of W.
+    #[error("W keeps one scatter for all classes together")]
+    PooledScatter,
+    /// The probe of a phase with several classes.
+    #[error("the probe of its phase was trained on it and other classes")]
+    Probe,
+}
+
+impl MixedComponent {
+    /// What to do instead of exact forgetting.
+    pub fn alternative(self) -> &'static str {
+        match self {
+            Self::PooledScatter => "learn with the scatter kept per class",
+            Self::Probe => "drop the probes of that phase: its classes keep their exact means",
+        }
+    }
+}
+
+/// Why two models can't be merged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeRefusal {
+    /// Phases with probes can't be joined to one phase.
+    #[error("phases with probes of their own can't be made one")]
+    Probes,
+    /// A class would have to leave the pooled scatter.
+    #[error(
+        "class {class} of the ancestor is missing in one of the two, and a scatter of all classes together can't lose it"
+    )]
+    PooledScatter {
+        /// Class name.
+        class: String,
+    },
+    /// The models are of different kinds.
+    #[error("{what} differs: {own} and {other}")]
+    Differs {
+        /// What differs.
+        what: &'static str,
+        /// In the first model.
+        own: String,
+        /// In the second model.
+        other: String,
+    },
+    /// Both models seem to hold the same samples, and no ancestor was given.
+    #[error(
+        "class {class} has the same statistics in both, so both seem to hold the same samples; name the model both started from"
+    )]
+    SameSamples {
+        /// Class name.
+        class: String,
+    },
+    /// The ancestor holds samples that a model lacks.
+    #[error(
+        "class {class} has more samples in the ancestor than now, so this is not the model both started from"
+    )]
+    OtherAncestor {
+        /// Class name.
+        class: String,
     },
 }
 

@@ -1,13 +1,15 @@
 //! Methods that train the network on in every phase.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anstream::eprintln;
 use ivoro_eval::comparison::{self, Provenance};
 use ivoro_eval::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
-use ivoro_eval::record::{Kind, MethodRecord, RunRecord, Summary};
+use ivoro_eval::record::{
+    Kind, MethodRecord, NamedValues, RunOptions, RunRecord, Summary, named_values,
+};
 use ivoro_eval::{ClassOrder, Protocol};
-use ivoro_report::Inputs;
 use ivoro_vision::baselines::{Baseline, IncrementalTrainer, TrainedPhase};
 use ivoro_vision::train::Recipe;
 use serde_json::json;
@@ -20,10 +22,9 @@ use crate::args_figures::{SAMPLES, STEPS};
 use crate::failure::Failure;
 use crate::{output, progress};
 
-/// Where records are read that may be of baselines as they were before.
-pub(super) fn inputs() -> Inputs {
-    let revisions = Baseline::ALL.map(|baseline| (baseline.to_string(), baseline.revision()));
-    Inputs { revisions: revisions.into(), ..Inputs::default() }
+/// The revision that each baseline has now, by name: records may be of an earlier one.
+pub(super) fn revisions() -> BTreeMap<String, u64> {
+    Baseline::ALL.map(|baseline| (baseline.to_string(), baseline.revision())).into()
 }
 
 /// The baselines that the arguments name, each once.
@@ -71,21 +72,22 @@ impl<'a> Baselines<'a> {
     }
 
     /// The record where there is no other method.
-    pub(super) fn outline(&self) -> RunRecord {
+    pub(super) fn outline(&self) -> Result<RunRecord, Failure> {
         let Trained { dataset, identity, fingerprint, .. } = &self.trained;
         let provenance =
             Provenance { features: dataset.name.clone(), split: "the data set's own".to_owned() };
-        let options = json!({
-            "data": identity,
-            "network": fingerprint,
-            "phases": self.recipe,
-        });
+        let options = RunOptions {
+            data: Some((*identity).into()),
+            network: Some(fingerprint.clone()),
+            phases: Some(named_values(&self.recipe)?),
+            ..RunOptions::default()
+        };
         let classes = self.classes.clone();
-        comparison::outline(self.protocol, self.order, classes, &provenance, options)
+        Ok(comparison::outline(self.protocol, self.order, classes, &provenance, options))
     }
 
     /// How the network that all begin with was trained.
-    pub(super) fn training(&self) -> Option<serde_json::Value> {
+    pub(super) fn training(&self) -> Option<NamedValues> {
         training_of(&self.trained.weights)
     }
 

@@ -3,8 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ivoro_eval::record::{MethodRecord, RunRecord};
-use ivoro_report::{Inputs, is_whole};
+use ivoro_eval::record::{self, MethodRecord, RecordFile, RunRecord};
 
 use crate::failure::Failure;
 use crate::output;
@@ -40,7 +39,7 @@ impl Ledger {
             return false;
         };
         let method = self.earlier.remove(at);
-        let whole = is_whole(&method, self.record.phases.len());
+        let whole = method.is_whole(self.record.phases.len());
         let taken = whole && same(&method);
         if taken {
             self.record.methods.push(method);
@@ -71,11 +70,11 @@ fn finished(path: &Path, wanted: &RunRecord) -> Result<Vec<MethodRecord>, Failur
     let Some(file) = [path.to_owned(), packed(path)].into_iter().find(|file| file.exists()) else {
         return Ok(Vec::new());
     };
-    let mut inputs = Inputs::default();
-    inputs.add("run.json", &fs_err::read(&file)?);
-    let found = inputs.records.pop().map(|found| found.content);
-    let why = match inputs.problems.first().filter(|_| found.is_none()) {
-        Some(problem) => format!("can't be read ({})", problem.error),
+    let mut read = record::read(&fs_err::read(&file)?)
+        .unwrap_or_else(|error| RecordFile { unread: vec![error], ..RecordFile::default() });
+    let found = read.records.pop();
+    let why = match read.unread.first().filter(|_| found.is_none()) {
+        Some(error) => format!("can't be read ({error})"),
         None => "was of other data, options or another version".to_owned(),
     };
     if let Some(found) = found.filter(|found| is_of(found, wanted)) {
@@ -108,12 +107,11 @@ fn packed(path: &Path) -> PathBuf {
 /// versions: where the record lacks them they are no difference.
 fn is_of(found: &RunRecord, wanted: &RunRecord) -> bool {
     let mut wanted = wanted.clone();
-    if let Some(options) = wanted.options.as_object_mut() {
-        for late in ["layers", "training"] {
-            if found.options.get(late).is_none() {
-                options.remove(late);
-            }
-        }
+    if found.options.layers.is_none() {
+        wanted.options.layers = None;
+    }
+    if found.options.training.is_none() {
+        wanted.options.training = None;
     }
     RunRecord { methods: Vec::new(), ..found.clone() } == wanted
 }

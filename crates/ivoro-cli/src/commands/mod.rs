@@ -1,12 +1,12 @@
 //! One verb a file.
 
 mod baselines;
+mod completion;
 mod demo;
 mod extract;
 mod figure;
 mod images;
 mod ledger;
-mod mark;
 mod model;
 mod predict;
 mod report;

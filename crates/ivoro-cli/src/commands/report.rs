@@ -19,7 +19,7 @@ const MOST_NOTES: usize = 10;
 /// Writes the report of all records below a folder.
 pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
     let spinner = progress::spinner("reading records");
-    let mut inputs = baselines::inputs();
+    let mut inputs = Inputs { revisions: baselines::revisions(), ..Inputs::default() };
     let runs = &arguments.runs;
     let folder = if runs.is_file() { runs.parent().unwrap_or(runs) } else { runs };
     for path in records(runs, &mut inputs)? {

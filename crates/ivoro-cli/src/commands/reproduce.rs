@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anstream::eprintln;
 use indicatif::HumanDuration;
-use ivoro_report::{Plan, PlannedCell};
+use ivoro_eval::plan::{Plan, PlannedCell};
 use ivoro_vision::dataset::is_features_file;
 
-use super::mark::{self, Mark, named_files, read_by, stamp_of};
+use super::completion::{self, CellManifest, fingerprint_of, named_files, read_by};
 use super::{demo, hold, run};
 use crate::args::{Arguments, Command, RunArguments};
 use crate::args_reproduce::ReproduceArguments;
@@ -205,10 +205,10 @@ impl Job {
     /// Runs what is not finished. A cell that fails does not keep the others from running.
     fn work(&self, prepared: &[RunArguments]) -> Result<Vec<Failed<'_>>, Failure> {
         let started = Instant::now();
-        let stamps = self.stamps(prepared);
-        let both = self.cells.iter().zip(&stamps);
+        let fingerprints = self.fingerprints(prepared);
+        let both = self.cells.iter().zip(&fingerprints);
         let finished: Vec<bool> = both
-            .map(|(cell, stamp)| mark::is_finished(&self.out, cell, stamp.as_deref()))
+            .map(|(cell, inputs)| completion::is_finished(&self.out, cell, inputs.as_deref()))
             .collect();
         let mut left = finished.iter().filter(|done| !**done).count();
         let (all, there) = (self.cells.len(), self.cells.len() - left);
@@ -221,7 +221,7 @@ impl Job {
                 return Err(Failure::Interrupted);
             }
             announce(at + 1, all, cell, started.elapsed(), remaining(started, computed, left));
-            match self.one(cell, &prepared[at], stamps[at].clone()) {
+            match self.one(cell, &prepared[at], fingerprints[at].clone()) {
                 Ok(()) => {}
                 // nobody reads any more, as in `ivoro … | head`
                 Err(Failure::Io(error)) if error.kind() == ErrorKind::BrokenPipe => {
@@ -251,12 +251,12 @@ impl Job {
     ) -> Result<(), Failure> {
         run::run(arguments)?;
         let folder = self.out.join(&cell.folder);
-        Mark::new(cell, inputs, &folder)?.write(&folder)
+        CellManifest::new(cell, inputs, &folder)?.write(&folder)
     }
 
     /// For each cell what tells whether what it reads has been changed; nothing for what comes with
     /// the program.
-    fn stamps(&self, prepared: &[RunArguments]) -> Vec<Option<String>> {
+    fn fingerprints(&self, prepared: &[RunArguments]) -> Vec<Option<String>> {
         let own: Vec<&Path> = self.own_files().collect();
         // most cells read the same, which may be a million files
         let mut known: HashMap<Vec<&Path>, String> = HashMap::new();
@@ -264,13 +264,13 @@ impl Job {
         let cache = prepared.first().and_then(|cell| cell.pipeline.cache.as_deref());
         let written: Vec<PathBuf> =
             [Some(self.out.as_path()), cache].into_iter().flatten().filter_map(real).collect();
-        let mut stamp = |arguments| {
+        let mut of_inputs = |arguments| {
             let read: Vec<&Path> = read_by(arguments).filter(|path| !own.contains(path)).collect();
-            let made = || stamp_of(&read, &written);
-            let stamp = || known.entry(read.clone()).or_insert_with(made).clone();
-            (!read.is_empty()).then(stamp)
+            let made = || fingerprint_of(&read, &written);
+            let fingerprint = || known.entry(read.clone()).or_insert_with(made).clone();
+            (!read.is_empty()).then(fingerprint)
         };
-        prepared.iter().map(&mut stamp).collect()
+        prepared.iter().map(&mut of_inputs).collect()
     }
 
     fn end(&self, failed: &[Failed<'_>]) -> Result<(), Failure> {

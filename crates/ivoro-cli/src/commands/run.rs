@@ -5,14 +5,14 @@ use indicatif::ProgressBar;
 use ivoro::{ModelOptions, Split};
 use ivoro_eval::comparison::{self, Method, Provenance};
 use ivoro_eval::peers::PeerSettings;
-use ivoro_eval::record::{MethodRecord, RunRecord};
+use ivoro_eval::record::{MethodRecord, NamedValues, RunRecord};
 use ivoro_eval::{ClassOrder, Protocol, Run, Stream};
 use ivoro_vision::baselines::Baseline;
 
 use super::baselines::{self, Baselines};
 use super::figure::{self, Picture};
 use super::ledger::Ledger;
-use super::source::{Judging, Source};
+use super::source::{Source, TuningSet};
 use crate::args::RunArguments;
 use crate::args_figures::{SAMPLES, STEPS};
 use crate::failure::Failure;
@@ -100,21 +100,19 @@ impl Job<'_> {
         };
         let mut record = match (&heads, &trained) {
             (Some(heads), _) => heads.outline(arguments, order),
-            (None, Some(trained)) => trained.outline(),
+            (None, Some(trained)) => trained.outline()?,
             (None, None) => RunRecord::default(),
         };
-        let training = match (&heads, &trained) {
+        record.options.training = match (&heads, &trained) {
             (Some(heads), _) => heads.training.clone(),
             (None, Some(trained)) => trained.training(),
             (None, None) => None,
         };
-        if let (Some(training), Some(options)) = (training, record.options.as_object_mut()) {
-            options.insert("training".to_owned(), training);
-        }
         record.data_set.clone_from(&arguments.data_set);
         record.network.clone_from(&arguments.network_name);
         record.tuned_on_test = arguments.tuned_on_test;
-        record.judge = heads.as_ref().and_then(|heads| Some(heads.judge.as_ref()?.name.clone()));
+        record.tuned_on =
+            heads.as_ref().and_then(|heads| Some(heads.tuning_set.as_ref()?.name.clone()));
         let mut ledger = Ledger::open(record, path)?;
         let mut result = heads.map_or(Ok(()), |heads| heads.go_through(arguments, &mut ledger));
         if let (Ok(()), Some(trained)) = (&result, &trained) {
@@ -133,9 +131,9 @@ struct Heads {
     methods: Vec<Method>,
     provenance: Provenance,
     /// What settings are chosen on, where that is not the base phase itself.
-    judge: Option<Judging>,
+    tuning_set: Option<TuningSet>,
     /// How the network behind the features was trained, where that is known.
-    training: Option<serde_json::Value>,
+    training: Option<NamedValues>,
 }
 
 impl Heads {
@@ -150,20 +148,20 @@ impl Heads {
         let methods = suitable(methods.to_vec(), &found.split)?;
         let stream = Stream::new(&found.split, protocol.clone(), order)?;
         let provenance = Provenance { features: found.name, split: found.origin };
-        let judge = if methods.iter().any(Method::is_variant) {
-            source.judge(arguments, protocol, order)?
+        let tuning_set = if methods.iter().any(Method::is_variant) {
+            source.tuning_set(arguments, protocol, order)?
         } else {
             None
         };
-        if let Some(judge) = &judge {
-            let (fit, left_out) = comparison::suitable(methods.clone(), &judge.split)?;
+        if let Some(tuning_set) = &tuning_set {
+            let (fit, left_out) = comparison::suitable(methods.clone(), &tuning_set.split)?;
             if fit.len() < methods.len() {
                 let names = left_out.join(", ");
-                let text = format!("{} lacks the views or the layer for {names}", judge.name);
+                let text = format!("{} lacks the views or the layer for {names}", tuning_set.name);
                 return Err(Failure::Usage(text));
             }
         }
-        Ok(Self { stream, methods, provenance, judge, training: found.training })
+        Ok(Self { stream, methods, provenance, tuning_set, training: found.training })
     }
 
     fn outline(&self, arguments: &RunArguments, order: &ClassOrder) -> RunRecord {
@@ -176,8 +174,8 @@ impl Heads {
         let mut options = arguments.settings.options();
         if arguments.tuned_on_test {
             options.tuner = Arc::new(self.stream.tuner().with_the_variant_itself());
-        } else if let Some(judge) = &self.judge {
-            options.tuner = Arc::new(judge.stream.tuner());
+        } else if let Some(tuning_set) = &self.tuning_set {
+            options.tuner = Arc::new(tuning_set.stream.tuner());
         }
         let phases = self.stream.protocol().sizes().len();
         let bar = progress::bar(self.methods.len() * phases);
@@ -317,9 +315,9 @@ fn report(
             orders.join(", "),
             if record.tuned_on_test { "\nSETTINGS CHOSEN ON THE TEST SAMPLES" } else { "" },
             record
-                .judge
+                .tuned_on
                 .as_ref()
-                .map_or(String::new(), |judge| format!("\nsettings chosen with {judge}")),
+                .map_or(String::new(), |set| format!("\nsettings chosen with {set}")),
             output::table(records)
         ))?;
     }

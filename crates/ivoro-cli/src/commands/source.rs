@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
 use ivoro::Split;
+use ivoro_eval::record::{NamedValues, named_values};
 use ivoro_eval::{ClassOrder, Protocol, Stream};
 use ivoro_io::features::{self, ReadOptions, SplitOrigin};
 use ivoro_vision::cache;
@@ -16,7 +17,7 @@ use ivoro_vision::train::Plan;
 use super::{extract, train};
 use serde_json::{Value, json};
 
-use crate::args::{Judge, RunArguments};
+use crate::args::{RunArguments, TuneOn};
 use crate::failure::Failure;
 use crate::image_args::{BackboneArguments, PipelineArguments, views};
 use crate::{output, progress};
@@ -24,9 +25,9 @@ use crate::{output, progress};
 /// The small real set that comes with the program.
 const EMBEDDED: &[u8] = include_bytes!("../../data/cifar100-small.features");
 const EMBEDDED_NAME: &str = "cifar100-small.features (embedded)";
-/// Share of the base classes' training images that judge settings.
-const JUDGING: f64 = 0.2;
-/// Training images of a class, at least, where some of them judge.
+/// Share of the base classes' training images that settings are tuned on.
+const HELD_OUT: f64 = 0.2;
+/// Training images of a class, at least, where settings are tuned on some of them.
 const FEWEST: usize = 5;
 
 /// What a run is given.
@@ -45,7 +46,7 @@ pub(super) struct Found {
     pub(super) origin: String,
     pub(super) name: String,
     /// How the network behind them was trained, where that is known.
-    pub(super) training: Option<Value>,
+    pub(super) training: Option<NamedValues>,
 }
 
 impl Source {
@@ -99,23 +100,23 @@ impl Source {
     }
 
     /// What settings are chosen on, if that is not the base phase itself.
-    pub(super) fn judge(
+    pub(super) fn tuning_set(
         &self,
         arguments: &RunArguments,
         protocol: &Protocol,
         order: &ClassOrder,
-    ) -> Result<Option<Judging>, Failure> {
+    ) -> Result<Option<TuningSet>, Failure> {
         let base = base(self.classes().len(), protocol, order)?;
-        let (path, name) = match (&arguments.judge, self) {
+        let (path, name) = match (&arguments.tune_on, self) {
             (None, _) => return Ok(None),
-            (Some(Judge::File(path)), _) => (path.clone(), path.display().to_string()),
-            (Some(Judge::Network), Self::Images { dataset, .. }) => {
-                let path = judging_features(arguments, dataset, &base)?;
+            (Some(TuneOn::File(path)), _) => (path.clone(), path.display().to_string()),
+            (Some(TuneOn::HeldOutClasses), Self::Images { dataset, .. }) => {
+                let path = tuning_features(arguments, dataset, &base)?;
                 (path, "a network trained on half of the base classes".to_owned())
             }
-            (Some(Judge::Network), Self::Samples(_)) => {
-                let text = "--judge trains a network and needs a data set of images; features of \
-                            such a network can be named: --judge=FILE";
+            (Some(TuneOn::HeldOutClasses), Self::Samples(_)) => {
+                let text = "--tune-on trains a network and needs a data set of images; features of \
+                            such a network can be named: --tune-on=FILE";
                 return Err(Failure::Usage(text.to_owned()));
             }
         };
@@ -132,7 +133,7 @@ impl Source {
         let protocol = Protocol::default_for(split.train.classes().len())?;
         let stream = Stream::new(&split, protocol, &ClassOrder::Identity)?;
         let identity = &fingerprint(&fs_err::read(&path)?)[..16];
-        Ok(Some(Judging { name: format!("{name} ({identity})"), stream, split }))
+        Ok(Some(TuningSet { name: format!("{name} ({identity})"), stream, split }))
     }
 
     /// The images, with a network trained on the base classes.
@@ -168,7 +169,7 @@ fn of_no_use(arguments: &RunArguments, name: &str) -> Result<(), Failure> {
 }
 
 /// What settings are chosen on in place of the base phase.
-pub(super) struct Judging {
+pub(super) struct TuningSet {
     /// What it is, with a hash of its features.
     pub(super) name: String,
     pub(super) stream: Stream,
@@ -176,7 +177,7 @@ pub(super) struct Judging {
 }
 
 /// The features of the base classes' training images under a network trained on half of them.
-fn judging_features(
+fn tuning_features(
     arguments: &RunArguments,
     dataset: &Dataset,
     base: &[u32],
@@ -185,13 +186,13 @@ fn judging_features(
         |class: &u32| dataset.train.labels().iter().filter(|label| *label == class).count();
     if base.len() < 2 || base.iter().any(|class| images(class) < FEWEST) {
         let text = format!(
-            "--judge needs two base classes or more, each with {FEWEST} training images or more"
+            "--tune-on needs two base classes or more, each with {FEWEST} training images or more"
         );
         return Err(Failure::Usage(text));
     }
     let taught = Protocol::default_for(base.len())?.sizes()[0];
     eprintln!("choosing settings with a network of {taught} of {} base classes", base.len());
-    let images = dataset.rehearsal(base, JUDGING, arguments.settings.seed);
+    let images = dataset.rehearsal(base, HELD_OUT, arguments.settings.seed);
     let identity = images.identity()?;
     let pipeline = Pipeline::new(&arguments.pipeline, &images, &identity)?;
     let weights = pipeline.weights((0..taught as u32).collect())?;
@@ -199,17 +200,18 @@ fn judging_features(
 }
 
 /// How a network of ours was trained, whatever its seed.
-pub(super) fn training_of(weights: &Weights) -> Option<Value> {
+pub(super) fn training_of(weights: &Weights) -> Option<NamedValues> {
     let mut recipe: Value = serde_json::from_str(weights.metadata.get("recipe")?).ok()?;
     recipe.as_object_mut()?.remove("seed");
     let architecture = &weights.architecture;
-    Some(json!({
+    let training = json!({
         "recipe": recipe,
         "dimensions": architecture.dimensions(),
         "widths": architecture.widths,
         "depth": architecture.depth,
         "fit": weights.metadata.get("fit"),
-    }))
+    });
+    named_values(&training).ok()
 }
 
 /// Images and a network that knows the base classes.

@@ -52,7 +52,7 @@ fn every_flag_stands_under_its_heading() {
     ivoro
       Options: --threads --help --version
     ivoro run
-      Options: --protocol --threads --order --variants --peers --tuned-on-test --judge --data-set --network-name --ranpac-dim --out --json --csv --holdout --help
+      Options: --protocol --threads --order --variants --peers --tuned-on-test --tune-on --data-set --network-name --ranpac-dim --out --json --csv --holdout --help
       Baselines (where the input is a data set of images): --baselines --phase-epochs --pictures
       Images (where the input is a data set of images): --backbone --device --views --extraction-batch --cache
       Images: --size --fit --skip-broken --test-share --split-seed

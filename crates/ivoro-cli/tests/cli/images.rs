@@ -104,34 +104,38 @@ fn an_image_that_can_not_be_read_is_found_before_training() {
 }
 
 #[test]
-fn a_second_network_judges_settings_on_classes_it_has_not_seen() {
+fn settings_are_tuned_on_classes_that_a_second_network_has_not_seen() {
     let place = Place::new();
     place.pictures();
     let run = "run pictures --network small --epochs 1 --batch 2 --protocol 3,1 --order identity \
                --cache kept --variants iVoro-N --out runs";
-    let judged = format!("{run} --judge");
-    let first = place.ivoro(&judged);
+    let tuned = format!("{run} --tune-on=held-out-classes");
+    let first = place.ivoro(&tuned);
     // 8 images of each base class are for training, and 6 of them teach the second network
     assert!(first.err.contains("with a network of 2 of 3 base classes"), "{}", first.err);
     assert!(first.err.contains("training on 12 images"), "{}", first.err);
     assert!(first.good().contains("settings chosen with a network trained on half"));
     let text = std::fs::read_to_string(place.path("runs/run.json")).unwrap();
     let record: Value = serde_json::from_str(&text).unwrap();
-    let judge = record["judge"].as_str().unwrap();
-    assert!(judge.starts_with("a network trained on half of the base classes ("), "{judge}");
+    let set = record["judge"].as_str().unwrap();
+    assert!(set.starts_with("a network trained on half of the base classes ("), "{set}");
     assert_eq!(record["methods"][0]["choices"][0]["setting"], "lambda");
     let kept: Vec<_> = std::fs::read_dir(place.path("kept")).unwrap().flatten().collect();
     let ending = |name: &str| kept.iter().filter(|e| e.path().extension().unwrap() == name).count();
     assert_eq!((ending("safetensors"), ending("features")), (2, 2));
     // a run without it does not take over what was chosen so
     assert!(!place.ivoro(run).err.contains("finished methods"));
-    let said = place.ivoro("run --judge --variants iVoro").bad(2);
-    assert!(said.contains("--judge=FILE"), "{said}");
+    let said = place.ivoro("run --tune-on --variants iVoro").bad(2);
+    assert!(said.contains("--tune-on=FILE"), "{said}");
+    // the flag's former name and words
+    for former in ["--judge", "--judge=network"] {
+        assert_eq!(place.ivoro(&format!("run {former} --variants iVoro")).bad(2), said);
+    }
     // the very features of the run hold later classes
     place.network();
     place.ivoro("extract pictures --backbone net.safetensors --out own.features").good();
     let leak = "run own.features --protocol 3,1 --order identity --variants iVoro-N";
-    let said = place.ivoro(&format!("{leak} --judge=own.features")).bad(2);
+    let said = place.ivoro(&format!("{leak} --tune-on=own.features")).bad(2);
     assert!(said.contains("is no base class"), "{said}");
 }
 

@@ -147,7 +147,7 @@ fn finished_cells_are_not_computed_again_and_others_are() {
     assert_eq!(record.data_set.as_deref(), Some("made up: <b>"));
     assert_eq!(record.methods.len(), 3);
     let lambda = place.record("runs/made-up---b/2+2x2/identity/heads-lambda-0.3/run.json");
-    assert_eq!(lambda.options["given"]["lambda"], 0.3);
+    assert_eq!(lambda.options.given.as_ref().unwrap()["lambda"], 0.3);
 
     let again = place.reproduce("");
     assert!(again.err.contains("4 of 4 cells are finished and not computed again"));
@@ -157,7 +157,7 @@ fn finished_cells_are_not_computed_again_and_others_are() {
     // a job killed between two methods: the first is kept with the seconds it took
     // and so it is where the record is of a version that did not tell the layers, and compressed
     let mut cut = RunRecord { methods: record.methods[..1].to_vec(), ..record.clone() };
-    assert!(cut.options.as_object_mut().unwrap().remove("layers").is_some());
+    assert!(cut.options.layers.take().is_some());
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(&serde_json::to_vec(&cut).unwrap()).unwrap();
     let compressed = place.path(&format!("{RECORD}.gz"));
@@ -202,7 +202,7 @@ fn a_finished_cell_of_other_data_is_computed_again() {
     let other = place.reproduce("");
     assert!(other.err.contains("was of other data"), "{}", other.err);
     other.good();
-    assert_ne!(place.record(record).options["data"], first.options["data"]);
+    assert_ne!(place.record(record).options.data, first.options.data);
     // what has lost a number or a table is not finished
     let mut lost = place.record(record);
     lost.methods[0].phases[1].accuracy = f64::NAN;

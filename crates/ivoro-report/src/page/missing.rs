@@ -6,7 +6,7 @@ use ivoro_eval::record::{MethodRecord, PhaseOutcome};
 use maud::{Markup, html};
 
 use super::{name, title};
-use crate::group::{Group, fault};
+use crate::group::Group;
 use crate::inputs::{Found, Inputs};
 use crate::paper::{PaperProtocol, paper, same_name};
 
@@ -97,8 +97,8 @@ fn unfinished(inputs: &Inputs) -> Vec<(String, String)> {
         let root = file.rfind('/').map_or("", |at| &file[..=at]);
         for cell in &content.cells {
             let folder = format!("{root}{}", cell.folder);
-            let end = format!("{folder}/cell.json");
-            if !inputs.ends.iter().any(|known| known.replace('\\', "/") == end) {
+            let completion = format!("{folder}/cell.json");
+            if !inputs.completions.iter().any(|known| known.replace('\\', "/") == completion) {
                 found.push((folder, cell.command.clone()));
             }
         }
@@ -145,7 +145,8 @@ fn odd(inputs: &Inputs) -> Vec<(String, String)> {
             found.push((record.file.clone(), what));
         }
         for method in &content.methods {
-            let left_out = fault(method, content.phases.len())
+            let left_out = method
+                .fault(content.phases.len())
                 .map(|what| format!("{what}; left out of tables and figures"));
             if let Some(what) = left_out.or_else(|| gaps(method)) {
                 found.push((record.file.clone(), format!("{}: {what}", method.name)));

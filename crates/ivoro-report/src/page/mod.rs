@@ -15,7 +15,7 @@ use ivoro_eval::record::RunRecord;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::figures::Shown;
-use crate::group::{Group, by_data_set, fault, first_and_further, groups};
+use crate::group::{Group, by_data_set, first_and_further, groups};
 use crate::inputs::{Found, Inputs};
 use crate::plot::canvas::{Figure, font_base64};
 use crate::plot::text::FAMILY;
@@ -123,7 +123,7 @@ fn page(inputs: &Inputs, groups: &[Group<'_>], sections: &[Section]) -> String {
 fn summary(inputs: &Inputs, groups: &[Group<'_>]) -> Markup {
     let finished = |found: &Found<RunRecord>| {
         let phases = found.content.phases.len();
-        found.content.methods.iter().filter(|method| fault(method, phases).is_none()).count()
+        found.content.methods.iter().filter(|method| method.is_whole(phases)).count()
     };
     let methods: usize = inputs.records.iter().map(finished).sum();
     let stamped = inputs.records.iter().filter(|found| found.content.tuned_on_test).count();

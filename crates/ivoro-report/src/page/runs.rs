@@ -26,7 +26,7 @@ fn record(run: usize, inputs: &Inputs) -> Markup {
     html! { details.more id={"run-" (run + 1)} {
         summary { "Run " (run + 1) ": " (name(file)) " (" (counted(record.methods.len(), "method")) ")" }
         @if record.tuned_on_test { p.stamp { "Settings chosen on test samples" } }
-        @if let Some(judge) = &record.judge { p { "Settings chosen with " (name(judge)) "." } }
+        @if let Some(tuned_on) = &record.tuned_on { p { "Settings chosen with " (name(tuned_on)) "." } }
         p {
             @if let Some(data_set) = &record.data_set { (name(data_set)) ", " }
             @if let Some(network) = &record.network { "network " (name(network)) ", " }

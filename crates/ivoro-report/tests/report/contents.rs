@@ -173,7 +173,7 @@ fn the_tables_are_there_as_csv() {
 #[test]
 fn a_baseline_that_has_changed_since_is_marked_wherever_it_stands() {
     let mut record = record("CIFAR-100", &PHASES, &["iVoro", "PASS", "LwF", "MUC"]);
-    record.options = serde_json::json!({"revision": 2});
+    record.options.revision = Some(2);
     record.methods[3].settings = serde_json::json!({"revision": 3});
     let revisions = ["PASS", "LwF", "MUC"].map(|name| (name.to_owned(), 3));
     let present = Inputs { revisions: revisions.into(), ..Inputs::default() };
@@ -231,7 +231,7 @@ fn results_with_another_volume_are_not_averaged() {
 fn with_options(phases: &[usize], accuracy: f64, options: serde_json::Value) -> RunRecord {
     let mut one = record("digits", phases, &[]);
     one.methods.push(method("iVoro-AC", phases, accuracy));
-    one.options = options;
+    one.options = serde_json::from_value(options).unwrap();
     one
 }
 
@@ -292,7 +292,8 @@ fn a_whole_report_has_every_kind_of_figure_and_all_are_drawn() {
     ];
     for lambda in [0.3, 0.5, 1.0] {
         let mut swept = record("CIFAR-100", &PHASES, &["iVoro-N"]);
-        swept.options = serde_json::json!({"given": {"lambda": lambda, "beta": null}});
+        let options = serde_json::json!({"given": {"lambda": lambda, "beta": null}});
+        swept.options = serde_json::from_value(options).unwrap();
         records.push(swept);
     }
     let report = report(&records);

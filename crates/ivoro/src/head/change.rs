@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, MergeRefusal, MixedComponent, Result};
 use crate::head::compose::Stage;
 use crate::head::learn::Batch;
 use crate::head::{Head, LearnedClass, LearnedPhase};
@@ -99,24 +99,17 @@ impl Head {
 
     /// Forgets a class: afterwards the head is, bit for bit, the one that never saw it.
     pub fn forget(&mut self, name: &str, how: Forgetting) -> Result<()> {
-        let inexact = |component, alternative| Error::ForgetInexact {
-            class: name.to_owned(),
-            component,
-            alternative,
-        };
+        let inexact = |component| Error::ForgetInexact { class: name.to_owned(), component };
         let at =
             self.position(name).ok_or_else(|| Error::UnknownClass { class: name.to_owned() })?;
         if self.pooled.is_some() {
-            let component = "W keeps one scatter for all classes together";
-            return Err(inexact(component, "learn with the scatter kept per class"));
+            return Err(inexact(MixedComponent::PooledScatter));
         }
         let phase = self.phase_of(at);
         let learned = &mut self.phases[phase];
         let probed = learned.probe.is_some() || learned.residual.is_some();
         if probed && learned.size > 1 && how == Forgetting::Exact {
-            let component = "the probe of its phase was trained on it and other classes";
-            let alternative = "drop the probes of that phase: its classes keep their exact means";
-            return Err(inexact(component, alternative));
+            return Err(inexact(MixedComponent::Probe));
         }
         (learned.probe, learned.residual) = (None, None);
         learned.size -= 1;
@@ -135,8 +128,7 @@ impl Head {
     pub(crate) fn gather_phase(&mut self, after: usize, order: &[String]) -> Result<()> {
         let later = self.phases.get(after..).unwrap_or_default();
         if later.iter().any(|learned| learned.probe.is_some() || learned.residual.is_some()) {
-            let reason = "phases with probes of their own can't be made one".to_owned();
-            return Err(Error::Merge { reason });
+            return Err(Error::Merge { reason: MergeRefusal::Probes });
         }
         let size = later.iter().map(|learned| learned.size).sum();
         if size > 0 {
@@ -216,9 +208,7 @@ impl Head {
         let gone: Vec<String> = known.filter(|name| !both(name)).cloned().collect();
         for name in &gone {
             if self.pooled.is_some() {
-                let reason = format!(
-                    "class {name} of the ancestor is missing in one of the two, and a scatter of all classes together can't lose it"
-                );
+                let reason = MergeRefusal::PooledScatter { class: name.clone() };
                 return Err(Error::Merge { reason });
             }
             if self.position(name).is_some() {
@@ -229,9 +219,8 @@ impl Head {
     }
 
     fn check_kin(&self, other: &Self) -> Result<()> {
-        let differ = |what: &str, a: String, b: String| Error::Merge {
-            reason: format!("{what} differs: {a} and {b}"),
-        };
+        let differ =
+            |what, own, other| Error::Merge { reason: MergeRefusal::Differs { what, own, other } };
         if self.variant != other.variant {
             return Err(differ("the variant", self.variant.to_string(), other.variant.to_string()));
         }
@@ -258,18 +247,12 @@ impl Head {
     ) -> Result<()> {
         let class = &mut self.classes[at];
         if before.is_none() && !apart && class.statistics == *other {
-            let reason = format!(
-                "class {} has the same statistics in both, so both seem to hold the same samples; name the model both started from",
-                class.name
-            );
+            let reason = MergeRefusal::SameSamples { class: class.name.clone() };
             return Err(Error::Merge { reason });
         }
         let least = class.statistics.count.min(other.count);
         if before.is_some_and(|before| before.count > least) {
-            let reason = format!(
-                "class {} has more samples in the ancestor than now, so this is not the model both started from",
-                class.name
-            );
+            let reason = MergeRefusal::OtherAncestor { class: class.name.clone() };
             return Err(Error::Merge { reason });
         }
         class.statistics.combine(other, 1, &class.name)?;

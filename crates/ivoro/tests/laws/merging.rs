@@ -135,7 +135,7 @@ fn assert_refused(own: &Head, other: &Head, ancestor: Option<&Head>, part: &str)
     let mut merged = own.clone();
     let refused = merged.merge(other, ancestor);
     let Err(Error::Merge { reason }) = refused else { panic!("{refused:?}") };
-    assert!(reason.contains(part), "{reason}");
+    assert!(reason.to_string().contains(part), "{reason}");
     assert!(merged == *own);
 }
 

@@ -7,18 +7,18 @@ use std::ops::Range;
 use ivoro::head::Settings;
 use ivoro::{Variant, settings};
 use ivoro_eval::peers::PeerSettings;
-use ivoro_eval::record::{Kind, MethodRecord, RunRecord};
-use serde_json::{Value, json};
+use ivoro_eval::record::{Kind, MethodRecord, NamedValues, RunOptions, RunRecord, named_values};
+use serde_json::Value;
 
 /// Settings that nothing chose, by name: those that the method uses and the record tells. Seeds are
 /// not among them.
-pub(crate) type Traits = BTreeMap<String, String>;
+pub(crate) type RunSettings = BTreeMap<String, String>;
 
 /// Those of one method in one record.
-pub(crate) fn of(record: &RunRecord, method: &MethodRecord) -> Traits {
-    let mut found = Traits::new();
+pub(crate) fn of(record: &RunRecord, method: &MethodRecord) -> RunSettings {
+    let mut found = RunSettings::new();
     let options = &record.options;
-    if let Some(training) = options.get("training") {
+    if let Some(training) = &options.training {
         flatten("base ", training, &mut found);
     }
     // which share is held out, whatever the seed
@@ -28,21 +28,21 @@ pub(crate) fn of(record: &RunRecord, method: &MethodRecord) -> Traits {
         Kind::Variant => {
             let Ok(variant) = method.name.parse::<Variant>() else { return found };
             for info in settings::of_variant(variant).filter(|info| info.compared) {
-                let value = options.get("settings").and_then(|settings| settings.get(info.key()));
+                let value = options.settings.as_ref().and_then(|all| all.get(info.key()));
                 found.extend(value.map(|value| (info.name.to_owned(), plain(value))));
             }
             found.extend(layers_of(options, &variant.layers()));
         }
         Kind::Peer => {
             let own = format!("{}_", method.name);
-            let peers = options.get("peers").and_then(Value::as_object);
-            let all = peers.into_iter().flatten();
+            let all = options.peers.iter().flatten();
             let of_method = all.filter_map(|(name, value)| Some((name.strip_prefix(&own)?, value)));
             found.extend(of_method.map(|(name, value)| (name.to_owned(), plain(value))));
             found.extend(layers_of(options, &(0..1)));
         }
         Kind::Baseline => {
-            let recipe = method.settings.get("recipe").or_else(|| options.get("phases"));
+            let own = method.settings.get("recipe").and_then(Value::as_object);
+            let recipe = own.or(options.phases.as_ref());
             recipe.iter().for_each(|recipe| flatten("", recipe, &mut found));
         }
     }
@@ -50,23 +50,22 @@ pub(crate) fn of(record: &RunRecord, method: &MethodRecord) -> Traits {
 }
 
 /// Which layers, the last and the third block, were looked at, with their dimensions.
-fn layers_of(options: &Value, used: &Range<usize>) -> Option<(String, String)> {
-    let layers = options.get("layers")?.as_array()?.iter().enumerate();
-    let used: Vec<String> =
-        layers.filter(|(at, _)| used.contains(at)).map(|(_, layer)| plain(layer)).collect();
+fn layers_of(options: &RunOptions, used: &Range<usize>) -> Option<(String, String)> {
+    let layers = options.layers.as_ref()?.iter().enumerate().filter(|(at, _)| used.contains(at));
+    let used: Vec<String> = layers.map(|(_, (name, dim))| format!("{name} {dim}")).collect();
     Some(("layers".to_owned(), used.join(", ")))
 }
 
 /// Every number and word of a setting, under its own name.
-fn flatten(before: &str, value: &Value, found: &mut Traits) {
-    for (name, value) in value.as_object().into_iter().flatten() {
+fn flatten(before: &str, values: &NamedValues, found: &mut RunSettings) {
+    for (name, value) in values {
         match value {
             _ if name == "seed" => {}
             // one of several kinds, as `{"steps": [44, 89]}`
             Value::Object(kind) if kind.len() == 1 => {
                 found.insert(format!("{before}{name}"), plain(value));
             }
-            Value::Object(_) => flatten(&format!("{before}{name} "), value, found),
+            Value::Object(inner) => flatten(&format!("{before}{name} "), inner, found),
             value => {
                 found.insert(format!("{before}{name}"), plain(value));
             }
@@ -93,25 +92,24 @@ fn plain(value: &Value) -> String {
 /// How many settings of a record are others than the program's own; of trainings, the longest is the
 /// most usual one.
 pub(crate) fn unusual(record: &RunRecord) -> (usize, Reverse<u64>) {
-    let epochs = |place: &str| record.options.pointer(place).and_then(Value::as_u64).unwrap_or(0);
-    let longest = Reverse(epochs("/training/recipe/epochs").max(epochs("/phases/epochs")));
-    let usual = json!({"settings": Settings::default(), "peers": PeerSettings::default()});
-    let mut own = Traits::new();
-    for part in ["settings", "peers"] {
-        record.options.get(part).iter().for_each(|part| flatten("", part, &mut own));
-    }
-    let mut usually = Traits::new();
-    usual.as_object().into_iter().flatten().for_each(|(_, part)| flatten("", part, &mut usually));
+    let RunOptions { settings, peers, .. } = &record.options;
+    let mut own = RunSettings::new();
+    settings.iter().chain(peers).for_each(|part| flatten("", part, &mut own));
+    let usual =
+        [named_values(&Settings::default()).ok(), named_values(&PeerSettings::default()).ok()];
+    let mut usually = RunSettings::new();
+    usual.iter().flatten().for_each(|part| flatten("", part, &mut usually));
+    let longest = Reverse(record.options.longest_training());
     (different(&usually, &own).len(), longest)
 }
 
 /// Whether nothing that both tell is different.
-pub(crate) fn agree(one: &Traits, other: &Traits) -> bool {
+pub(crate) fn compatible(one: &RunSettings, other: &RunSettings) -> bool {
     one.iter().all(|(name, value)| other.get(name).is_none_or(|theirs| theirs == value))
 }
 
 /// What is different in the second, as words.
-pub(crate) fn different(one: &Traits, other: &Traits) -> Vec<String> {
+pub(crate) fn different(one: &RunSettings, other: &RunSettings) -> Vec<String> {
     let differs =
         |(name, value): &(&String, &String)| one.get(*name).is_some_and(|own| own != *value);
     other.iter().filter(differs).map(|(name, value)| format!("{name} {value}")).collect()
@@ -119,10 +117,13 @@ pub(crate) fn different(one: &Traits, other: &Traits) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn made(name: &str, kind: Kind, options: Value) -> Traits {
+    fn made(name: &str, kind: Kind, options: Value) -> RunSettings {
         let method = MethodRecord { name: name.to_owned(), kind, ..MethodRecord::default() };
+        let options = serde_json::from_value(options).unwrap();
         of(&RunRecord { options, ..RunRecord::default() }, &method)
     }
 
@@ -136,12 +137,12 @@ mod tests {
             })
         };
         let (one, other) = (options("matched", 2000), options("all", 10_000));
-        let agreed = |name: &str, kind: Kind| {
-            agree(&made(name, kind, one.clone()), &made(name, kind, other.clone()))
+        let alike = |name: &str, kind: Kind| {
+            compatible(&made(name, kind, one.clone()), &made(name, kind, other.clone()))
         };
-        assert!(agreed("iVoro", Kind::Variant) && agreed("iVoro-D", Kind::Variant));
-        assert!(!agreed("iVoro-AC", Kind::Variant) && !agreed("iVoro3", Kind::Variant));
-        assert!(agreed("fecam", Kind::Peer) && !agreed("ranpac", Kind::Peer));
+        assert!(alike("iVoro", Kind::Variant) && alike("iVoro-D", Kind::Variant));
+        assert!(!alike("iVoro-AC", Kind::Variant) && !alike("iVoro3", Kind::Variant));
+        assert!(alike("fecam", Kind::Peer) && !alike("ranpac", Kind::Peer));
         let [one, other] = [one, other].map(|options| made("iVoro-AI", Kind::Variant, options));
         assert_eq!(different(&one, &other), ["pairs all"]);
     }
@@ -153,9 +154,9 @@ mod tests {
         let one = made("iVoro-KW", Kind::Variant, told);
         assert_eq!(one.get("base recipe epochs").map(String::as_str), Some("3"));
         assert!(!one.keys().any(|name| name.contains("seed")));
-        assert!(agree(&one, &made("iVoro-KW", Kind::Variant, Value::Null)));
+        assert!(compatible(&one, &made("iVoro-KW", Kind::Variant, json!({}))));
         let longer = json!({"training": {"recipe": {"epochs": 9, "seed": 1}}});
-        assert!(!agree(&one, &made("iVoro-KW", Kind::Variant, longer)));
+        assert!(!compatible(&one, &made("iVoro-KW", Kind::Variant, longer)));
     }
 
     #[test]
@@ -168,18 +169,18 @@ mod tests {
             )
         };
         let (steps, cosine) = (of(json!({"steps": [44, 89]})), of(json!({"cosine": 5})));
-        assert!(!agree(&steps, &cosine));
+        assert!(!compatible(&steps, &cosine));
         assert_eq!(different(&steps, &cosine), ["schedule cosine 5"]);
         assert_eq!(steps["rate"], "0.001");
         let held = |split: &str| {
             let method = MethodRecord { name: "ncm".to_owned(), ..MethodRecord::default() };
             of_split(split, &method)
         };
-        assert!(agree(&held("0.2 of each, seed 1"), &held("0.2 of each, seed 2")));
-        assert!(!agree(&held("0.2 of each, seed 1"), &held("0.3 of each, seed 1")));
+        assert!(compatible(&held("0.2 of each, seed 1"), &held("0.2 of each, seed 2")));
+        assert!(!compatible(&held("0.2 of each, seed 1"), &held("0.3 of each, seed 1")));
     }
 
-    fn of_split(split: &str, method: &MethodRecord) -> Traits {
+    fn of_split(split: &str, method: &MethodRecord) -> RunSettings {
         of(&RunRecord { split: split.to_owned(), ..RunRecord::default() }, method)
     }
 
@@ -187,7 +188,7 @@ mod tests {
     fn a_longer_training_is_another_baseline() {
         let phases = |epochs: usize| json!({"phases": {"epochs": epochs, "seed": epochs}});
         let of = |epochs: usize| made("PASS", Kind::Baseline, phases(epochs));
-        assert!(agree(&of(3), &of(3)) && !agree(&of(3), &of(4)));
+        assert!(compatible(&of(3), &of(3)) && !compatible(&of(3), &of(4)));
         assert_eq!(different(&of(3), &of(4)), ["epochs 4"]);
     }
 }
