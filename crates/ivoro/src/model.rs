@@ -27,8 +27,9 @@ const MOST_DISTANCES: usize = 1 << 26;
 /// use ivoro::{Samples, Matrix, Model, Variant};
 /// let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
 /// let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
-/// model.learn(&Samples::single("demo", points.clone(), vec![0, 0, 1, 1], 2)?)?;
-/// assert_eq!(model.head().predict(&Samples::single("demo", points, vec![0; 4], 1)?)?, [0, 0, 1, 1]);
+/// let samples = Samples::single("demo", points, vec![0, 0, 1, 1], 2)?;
+/// model.learn(&samples)?;
+/// assert_eq!(model.head().predict(&samples)?, [0, 0, 1, 1]);
 /// # Ok::<(), ivoro::Error>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -39,10 +39,11 @@ pub enum Forgetting {
 /// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
 /// # model.learn(&monday)?;
 /// let mut other = model.emptied();
-/// other.learn(&monday)?;
+/// let points = Matrix::new(2, 2, vec![0.2, 0.1, 5.2, 5.0])?;
+/// other.learn(&Samples::single("tuesday", points, vec![0, 1], 2)?)?;
 /// let merging = model.merge(&other, None)?;
 /// assert_eq!(merging.combined, ["0", "1"]);
-/// assert_eq!(model.head().classes()[0].statistics.count, 4);
+/// assert_eq!(model.head().classes()[0].statistics.count, 3);
 /// # Ok::<(), ivoro::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
