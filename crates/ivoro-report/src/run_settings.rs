@@ -28,7 +28,7 @@ pub(crate) fn of(record: &RunRecord, method: &MethodRecord) -> RunSettings {
         Kind::Variant => {
             let Ok(variant) = method.name.parse::<Variant>() else { return found };
             for info in settings::of_variant(variant).filter(|info| info.compared) {
-                let value = options.settings.as_ref().and_then(|all| all.get(info.key()));
+                let value = options.settings.as_ref().and_then(|all| all.get(&info.key()));
                 found.extend(value.map(|value| (info.name.to_owned(), plain(value))));
             }
             found.extend(layers_of(options, &variant.layers()));

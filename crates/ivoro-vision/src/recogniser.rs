@@ -8,8 +8,8 @@ use ivoro::model::{AskOptions, Predictor};
 use ivoro::{Matrix, Model, Points, Samples, Variant};
 
 use crate::dataset::{Broken, Dataset, ImageInput, Images, decode_all};
-use crate::engine::onnx::{OnnxNetwork, OnnxOptions};
 use crate::engine::cpu::CpuEngine;
+use crate::engine::onnx::{OnnxNetwork, OnnxOptions};
 use crate::engine::{Backbone, Device, Engine};
 use crate::error::{Error, Result};
 use crate::extract::features;

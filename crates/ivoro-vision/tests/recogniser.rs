@@ -142,8 +142,7 @@ fn a_folder_by_class_gives_the_samples_of_its_images_whatever_the_batch() {
         picture(&photos, "blue", number);
     }
     std::fs::write(photos.join("red").join("9.png"), "no image").unwrap();
-    let options =
-        OpenOptions { test_share: 0.0, broken: Broken::Skip, ..OpenOptions::default() };
+    let options = OpenOptions { test_share: 0.0, broken: Broken::Skip, ..OpenOptions::default() };
     let dataset = Dataset::open(&photos, &options).unwrap();
     let rows: Vec<usize> = (0..dataset.train.len()).collect();
     let path = network(folder.path());
