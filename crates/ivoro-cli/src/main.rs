@@ -1,15 +1,10 @@
 //! The program `ivoro`: exemplar-free class-incremental learning on the command line.
 
 mod args;
-mod args_baselines;
-mod args_figures;
-mod args_input;
-mod args_reproduce;
-mod args_settings;
 mod commands;
+mod engine;
 mod failure;
 mod grid;
-mod image_args;
 mod output;
 mod progress;
 mod table;

@@ -80,8 +80,8 @@ impl Stream {
     /// Tells records of other data apart: a hash of all samples and labels.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hasher = blake3::Hasher::new();
-        self.split.train.hash(&mut hasher);
-        self.split.test.hash(&mut hasher);
+        self.split.train.add_to_hash(&mut hasher);
+        self.split.test.add_to_hash(&mut hasher);
         hasher.finalize().to_hex()[..16].to_owned()
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use image::{Rgb, RgbImage};
 use ivoro::model::AskOptions;
-use ivoro::{Model, Variant};
+use ivoro::{Model, ModelOptions, Variant};
 use ivoro_vision::dataset::{Broken, Dataset, ImageInput, OpenOptions};
 use ivoro_vision::network::{Architecture, Normalisation, Precision, Weights};
 use ivoro_vision::shape::{Fit, How, Shape};
@@ -41,7 +41,8 @@ fn picture(folder: &Path, class: &str, number: u32) -> PathBuf {
 fn taught(folder: &Path, variant: &str) -> Recogniser {
     let network = FrozenNetwork::open(&network(folder), &NetworkOptions::default()).unwrap();
     let variant: Variant = variant.parse().unwrap();
-    let mut recogniser = Recogniser::new(Model::new(variant, Default::default()), network).unwrap();
+    let mut recogniser =
+        Recogniser::new(Model::new(variant, ModelOptions::default()), network).unwrap();
     let paths: Vec<(PathBuf, &str)> = ["red", "green"]
         .into_iter()
         .flat_map(|class| (0..6).map(move |number| (class, number)))

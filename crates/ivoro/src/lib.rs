@@ -25,6 +25,7 @@ pub mod regression;
 #[doc(hidden)]
 pub mod rehearsal;
 pub mod samples;
+mod setting_range;
 #[doc(hidden)]
 pub mod softmax;
 pub mod statistics;

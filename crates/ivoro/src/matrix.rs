@@ -74,6 +74,7 @@ impl Matrix {
     }
 
     /// The same numbers, and whoever clones the matrix copies nothing.
+    #[must_use]
     pub fn into_shared(mut self) -> Self {
         if self.shared.is_none() {
             self.shared = Some(Arc::new(std::mem::take(&mut self.data)));
@@ -150,6 +151,7 @@ impl Matrix {
     }
 
     /// Rows become columns.
+    #[must_use]
     pub fn transposed(&self) -> Self {
         let mut out = Self::zeros(self.cols, self.rows);
         for (row, values) in self.iter_rows().enumerate() {

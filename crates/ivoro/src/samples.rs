@@ -285,7 +285,7 @@ impl Samples {
 
     /// Puts all numbers and labels, and what they are called, into a hash.
     #[doc(hidden)] // `ivoro-eval` tells records of other data apart by it
-    pub fn hash(&self, hasher: &mut blake3::Hasher) {
+    pub fn add_to_hash(&self, hasher: &mut blake3::Hasher) {
         let Points { layers, views, blocks, .. } = &self.points;
         let labels = &self.labels;
         hasher.update(format!("{layers:?} {views:?} {}", labels.len()).as_bytes());

@@ -10,8 +10,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::head::settings::SettingRange;
 use crate::matrix::Matrix;
+use crate::setting_range::SettingRange;
 
 /// Smallest magnitude seen by a logarithm or a negative power.
 pub const FLOOR: f32 = 1e-6;

@@ -10,38 +10,14 @@ use std::sync::{Arc, Mutex};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::head::{ProbeSpace, ProbeViews, Settings, Variant, Views};
+pub use crate::head::settings::Given;
+use crate::head::{ProbeSpace, Settings, Variant, Views};
 use crate::probe_cache::ProbeCache;
 use crate::rehearsal::LIFT;
 pub use crate::rehearsal::Rehearsal;
 use crate::samples::Samples;
 
-/// Settings given by the caller; what is `None` is chosen on the base phase.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Given {
-    /// λ of N.
-    pub lambda: Option<f64>,
-    /// w of N.
-    pub scale: Option<f64>,
-    /// η of N.
-    pub shift: Option<f64>,
-    /// Ridge of W.
-    pub ridge: Option<f64>,
-    /// κ of Q.
-    pub prior: Option<f64>,
-    /// Weights of the last layer and the third block.
-    pub layer_weights: Option<[f64; 2]>,
-    /// Weight decay of D's probe.
-    pub weight_decay: Option<f64>,
-    /// β of R.
-    pub beta: Option<f64>,
-    /// What D's probe sees under N.
-    pub probe_space: Option<ProbeSpace>,
-    /// One probe for all rotations or one each; not tuned, held-out samples of real data prefer one.
-    pub probe_views: Option<ProbeViews>,
-}
-
-/// One choice made on the base phase, or on test samples by [`Tuner::on_test`](ivoro::tune::Tuner::on_test).
+/// One choice made on the base phase, or on the samples of [`Tuner::on_samples`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// Which setting.

@@ -18,7 +18,7 @@ use super::figure::{embed, evenly, perplexity};
 use super::ledger::Ledger;
 use super::source::{Trained, training_of};
 use crate::args::RunArguments;
-use crate::args_figures::{SAMPLES, STEPS};
+use crate::args::figures::{SAMPLES, STEPS};
 use crate::failure::Failure;
 use crate::{output, progress};
 
@@ -108,7 +108,7 @@ impl<'a> Baselines<'a> {
         }
         let Trained { dataset, weights, fit, .. } = &self.trained;
         let pipeline = &self.arguments.pipeline;
-        let engine = super::engine(&pipeline.device)?;
+        let engine = crate::engine::engine(&pipeline.device)?;
         let trainer = IncrementalTrainer::new(
             dataset,
             &self.arrival,

@@ -3,9 +3,9 @@ use std::path::Path;
 use anstream::eprintln;
 
 use super::run;
+use crate::args::images::DemoArguments;
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
-use crate::image_args::DemoArguments;
 use crate::output;
 
 /// A part of MNIST: 500 training and 200 test images of each digit.

@@ -8,8 +8,8 @@ use ivoro_vision::dataset::Dataset;
 use ivoro_vision::engine::Backbone;
 use ivoro_vision::extract::{Extracted, Extraction, extract};
 
+use crate::args::images::{BackboneArguments, ExtractArguments, PrecisionChoice, views};
 use crate::failure::Failure;
-use crate::image_args::{BackboneArguments, ExtractArguments, PrecisionChoice, views};
 use crate::{output, progress};
 
 /// Writes the features of a data set.

@@ -7,10 +7,10 @@ use ivoro_eval::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
 use ivoro_eval::{Protocol, Stream};
 use serde::Serialize;
 
+use crate::args::figures::PERPLEXITY;
+use crate::args::images::class_order;
 use crate::args::{FigureArguments, FigureCommand, SceneArguments, TsneArguments};
-use crate::args_figures::PERPLEXITY;
 use crate::failure::Failure;
-use crate::image_args::class_order;
 use crate::{output, progress};
 
 /// Accuracy of the Barnes–Hut approximation: the usual value.

@@ -8,8 +8,8 @@ use ivoro_vision::FrozenNetwork;
 use ivoro_vision::dataset::{Dataset, OpenOptions};
 use ivoro_vision::recogniser::Seen;
 
+use crate::args::images::FitArguments;
 use crate::failure::Failure;
-use crate::image_args::FitArguments;
 use crate::progress;
 
 /// Labelled samples of a folder of images by class, or of the train part of a data set; of the

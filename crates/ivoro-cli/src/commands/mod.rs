@@ -20,7 +20,6 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use ivoro_io::FileLock;
-use ivoro_vision::engine::{Device, Engine};
 
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
@@ -51,15 +50,6 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
             Ok(output::print(&String::from_utf8_lossy(&script))?)
         }
     }
-}
-
-/// The engine that computes networks on a device.
-pub(crate) fn engine(device: &Device) -> Result<Box<dyn Engine>, Failure> {
-    #[cfg(feature = "torch")]
-    let engine = ivoro_torch::TorchEngine::open(device)?;
-    #[cfg(not(feature = "torch"))]
-    let engine = ivoro_vision::engine::cpu::CpuEngine::open(device)?;
-    Ok(Box::new(engine))
 }
 
 /// Holds `what` for writing, so that no second process does the same work at `place`.

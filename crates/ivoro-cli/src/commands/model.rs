@@ -10,12 +10,12 @@ use ivoro_io::{FileLock, load, save};
 use serde_json::json;
 
 use super::images;
+use crate::args::images::LookArguments;
 use crate::args::{
     ForgetArguments, InputArguments, InspectArguments, LearnArguments, MergeArguments,
     UpdateArguments,
 };
 use crate::failure::Failure;
-use crate::image_args::LookArguments;
 use crate::table::{Table, visible};
 use crate::{output, progress};
 

@@ -12,10 +12,10 @@ use ivoro_vision::dataset::{ImageInput, collect_images};
 use serde_json::json;
 
 use super::images::say_left_out;
+use crate::args::images::LookArguments;
 use crate::args::{BurstChoice, Format, PredictArguments};
 use crate::commands::model::read;
 use crate::failure::Failure;
-use crate::image_args::LookArguments;
 use crate::progress;
 use crate::table::Table;
 

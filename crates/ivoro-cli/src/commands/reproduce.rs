@@ -12,8 +12,8 @@ use ivoro_vision::dataset::is_features_file;
 
 use super::completion::{self, CellManifest, fingerprint_of, named_files, read_by};
 use super::{demo, hold, run};
+use crate::args::reproduce::ReproduceArguments;
 use crate::args::{Arguments, Command, RunArguments};
-use crate::args_reproduce::ReproduceArguments;
 use crate::failure::Failure;
 use crate::grid::{Cell, Grid, Setting, pair};
 use crate::{output, progress};

@@ -14,9 +14,9 @@ use super::figure::{self, Picture};
 use super::ledger::Ledger;
 use super::source::{Source, TuningSet};
 use crate::args::RunArguments;
-use crate::args_figures::{SAMPLES, STEPS};
+use crate::args::figures::{SAMPLES, STEPS};
+use crate::args::images::class_order;
 use crate::failure::Failure;
-use crate::image_args::class_order;
 use crate::{output, progress};
 
 /// Compares methods on one data set.

@@ -17,9 +17,9 @@ use ivoro_vision::train::Plan;
 use super::{extract, train};
 use serde_json::{Value, json};
 
+use crate::args::images::{BackboneArguments, PipelineArguments, views};
 use crate::args::{RunArguments, TuneOn};
 use crate::failure::Failure;
-use crate::image_args::{BackboneArguments, PipelineArguments, views};
 use crate::{output, progress};
 
 /// The small real set that comes with the program.

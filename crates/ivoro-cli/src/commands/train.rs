@@ -9,8 +9,8 @@ use ivoro_vision::engine::Device;
 use ivoro_vision::network::{Precision, Weights};
 use ivoro_vision::train::{Epoch, Plan, Training};
 
+use crate::args::images::TrainArguments;
 use crate::failure::Failure;
-use crate::image_args::TrainArguments;
 use crate::{output, progress};
 
 /// Trains a network on the base classes of a data set.
@@ -51,7 +51,7 @@ pub(crate) fn train_to(
     let _lock = super::hold(out, out)?;
     let (checkpoint, log) = (beside(out, "checkpoint"), beside(out, "log.jsonl"));
     let (epochs, device) = (plan.recipe.epochs, plan.device.clone());
-    let engine = super::engine(&device)?;
+    let engine = crate::engine::engine(&device)?;
     let mut training = Training::begin(dataset, plan, &*engine, &checkpoint)?;
     training.left_out().iter().for_each(|sentence| eprintln!("left out: {sentence}"));
     announce(&training, &device, epochs);

@@ -1,9 +1,8 @@
 //! The settings of a head, and the [table](TABLE) of all that is known of each.
 
-mod range;
 mod table;
 
-pub use range::{SettingRange, SettingValue};
+pub use crate::setting_range::{SettingRange, SettingValue};
 use serde::{Deserialize, Serialize};
 pub use table::{SettingInfo, TABLE, find, of_variant};
 
@@ -75,6 +74,31 @@ text_choice!(ProbeViews, "probe-views", "write sisters or separate",
     "sisters" => Sisters, "separate" => Separate);
 text_choice!(ScatterKept, "scatter", "write pooled or per-class",
     "pooled" => Pooled, "per-class" => PerClass);
+
+/// Settings given by the caller; what is `None` is chosen on the base phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Given {
+    /// λ of N.
+    pub lambda: Option<f64>,
+    /// w of N.
+    pub scale: Option<f64>,
+    /// η of N.
+    pub shift: Option<f64>,
+    /// Ridge of W.
+    pub ridge: Option<f64>,
+    /// κ of Q.
+    pub prior: Option<f64>,
+    /// Weights of the last layer and the third block.
+    pub layer_weights: Option<[f64; 2]>,
+    /// Weight decay of D's probe.
+    pub weight_decay: Option<f64>,
+    /// β of R.
+    pub beta: Option<f64>,
+    /// What D's probe sees under N.
+    pub probe_space: Option<ProbeSpace>,
+    /// One probe for all rotations or one each; not tuned, held-out samples of real data prefer one.
+    pub probe_views: Option<ProbeViews>,
+}
 
 /// Every number and choice that a head needs, all of them fixed.
 ///

@@ -3,13 +3,12 @@
 //! Range checks, `ivoro inspect`, the flags of the command line, Python's keyword arguments, the
 //! settings that reports tell apart and the tables of the guide are made of it.
 
-use super::range::{SettingRange, SettingValue};
-use super::{Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
+use super::{Given, Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
 use crate::error::Result;
 use crate::head::variant::Variant;
 use crate::regression::Optimiser;
+use crate::setting_range::{SettingRange, SettingValue};
 use crate::transform;
-use crate::tune::Given;
 
 /// One setting.
 ///

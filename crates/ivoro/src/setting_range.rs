@@ -104,12 +104,11 @@ impl fmt::Display for SettingRange {
             Self::WithinTen => "-10 to 10",
             Self::Positive => "above 0",
             Self::Finite => "finite",
-            Self::NotNegative => "0 or more",
             Self::NotZero => "not 0",
             Self::Weights => "0 or more, not both 0",
             Self::Dimension => "1 to 1048576",
             Self::Iterations => "1 to 1000000",
-            Self::Whole => "0 or more",
+            Self::NotNegative | Self::Whole => "0 or more",
             Self::Words(words) => return f.write_str(&words.join(", ")),
         })
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use ivoro_vision::engine::Device;
 
-use crate::image_args::FitArguments;
+use crate::args::images::FitArguments;
 
 /// What `--help` says besides: how a job is begun, gone on with and looked at.
 pub(crate) const MORE: &str = "\

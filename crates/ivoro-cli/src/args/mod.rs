@@ -1,5 +1,12 @@
 //! The command line, as text that teaches.
 
+mod baselines;
+mod figures;
+pub(crate) mod images;
+mod input;
+mod reproduce;
+mod settings;
+
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -10,16 +17,16 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ivoro::Variant;
 
-use crate::args_baselines::BaselineArguments;
-pub(crate) use crate::args_figures::{
+use crate::args::baselines::BaselineArguments;
+pub(crate) use crate::args::figures::{
     FigureArguments, FigureCommand, ReportArguments, SceneArguments, TsneArguments,
 };
-pub(crate) use crate::args_input::InputArguments;
-use crate::args_reproduce::ReproduceArguments;
-pub(crate) use crate::args_settings::SettingArguments;
-use crate::image_args::{
+use crate::args::images::{
     DemoArguments, ExtractArguments, FitArguments, LookArguments, PipelineArguments, TrainArguments,
 };
+pub(crate) use crate::args::input::InputArguments;
+use crate::args::reproduce::ReproduceArguments;
+pub(crate) use crate::args::settings::SettingArguments;
 
 /// Teach a running classifier new classes, from their features alone.
 ///

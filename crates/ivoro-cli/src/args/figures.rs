@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use ivoro::Variant;
 
-use crate::args_input::InputArguments;
-use crate::args_settings::SettingArguments;
+use crate::args::input::InputArguments;
+use crate::args::settings::SettingArguments;
 
 /// Samples of a picture at most, and how t-SNE goes where nothing else is said.
 pub(crate) const SAMPLES: usize = 3_000;

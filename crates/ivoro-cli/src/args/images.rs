@@ -13,7 +13,7 @@ use ivoro_vision::shape::{FitHow, Fitting};
 use ivoro_vision::train::Recipe;
 use ivoro_vision::{FrozenNetwork, NetworkOptions};
 
-use crate::commands::engine;
+use crate::engine::engine;
 use crate::failure::Failure;
 use crate::grid::pair;
 
