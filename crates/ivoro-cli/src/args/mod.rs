@@ -1,10 +1,10 @@
 //! The command line, as text that teaches.
 
 mod baselines;
-mod figures;
+pub(crate) mod figures;
 pub(crate) mod images;
 mod input;
-mod reproduce;
+pub(crate) mod reproduce;
 mod settings;
 
 use std::ffi::OsString;
