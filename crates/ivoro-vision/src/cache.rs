@@ -152,10 +152,10 @@ mod tests {
     /// Version 0.1.0 gave these names; files that bear them took hours.
     #[test]
     fn files_of_earlier_versions_are_found() {
-        assert_eq!(earlier_hash(&plan()), "EARLIER_PLAN");
-        assert_eq!(earlier_hash(&extraction()), "EARLIER_EXTRACTION");
+        assert_eq!(earlier_hash(&plan()), "0417f6263e020c86");
+        assert_eq!(earlier_hash(&extraction()), "87543d8735dbc2dd");
         let folder = tempfile::tempdir().unwrap();
-        let earlier = folder.path().join("EARLIER_PLAN.safetensors");
+        let earlier = folder.path().join("0417f6263e020c86.safetensors");
         assert_ne!(weights_path(folder.path(), &plan()), earlier);
         std::fs::write(&earlier, "").unwrap();
         assert_eq!(weights_path(folder.path(), &plan()), earlier);
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn names_stay() {
         let folder = Path::new("cache");
-        assert_eq!(weights_path(folder, &plan()), folder.join("NEW_PLAN.safetensors"));
-        assert_eq!(features_path(folder, &extraction()), folder.join("NEW_EXTRACTION.features"));
+        assert_eq!(weights_path(folder, &plan()), folder.join("a9ce17d0ce12040f.safetensors"));
+        assert_eq!(features_path(folder, &extraction()), folder.join("9f28ffde8767dd66.features"));
     }
 
     #[test]
