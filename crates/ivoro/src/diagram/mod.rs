@@ -12,5 +12,5 @@ pub use cluster::ClusterDiagram;
 pub(crate) use cluster::{add_influence, add_matrix};
 pub use index::Index;
 pub use plane::{Point, Rectangle, area, plane_cells};
-pub(crate) use power::squared_length;
 pub use power::{Nearest, PowerDiagram};
+pub(crate) use power::{far_origin, less, squared_length};

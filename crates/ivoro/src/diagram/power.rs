@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
@@ -28,6 +30,9 @@ const FULL: usize = 4;
 const SHARE: usize = 32;
 /// Partial results side by side in a loop that is to be vectorised.
 const LANES: usize = 32;
+/// Squared distance of all centres from zero, in units of their spread, from which on they are
+/// compared around their mean: products then lose 5 bits and more of 24.
+const CANCELLING: f64 = 1024.0;
 
 /// A power diagram: the cell of centre k is where ‖z − c_k‖² − ν_k is smallest.
 ///
@@ -48,6 +53,17 @@ pub struct PowerDiagram {
     weights: Vec<f32>,
     /// ‖c‖² − ν: what is left of the distance besides ‖z‖² − 2 z·c.
     offsets: Vec<f32>,
+    /// Where all centres lie far from zero: centres and queries are compared around this point.
+    far: Option<Far>,
+}
+
+/// Centres around a point of their own. Products of numbers that are all nearly one large number
+/// would cancel to nothing.
+#[derive(Clone, Debug, PartialEq)]
+struct Far {
+    origin: Vec<f32>,
+    /// Centres less the origin.
+    centres: Matrix,
 }
 
 /// The cell a query lies in.
@@ -62,8 +78,8 @@ pub struct Nearest {
 impl PowerDiagram {
     /// A Voronoi diagram: all weights zero.
     pub fn voronoi(centres: Matrix) -> Self {
-        let offsets = squared_lengths(&centres);
-        Self { weights: vec![0.0; centres.rows()], centres, offsets }
+        let weights = vec![0.0; centres.rows()];
+        Self::placed(centres, weights)
     }
 
     /// A power diagram from centres and weights ν.
@@ -72,9 +88,41 @@ impl PowerDiagram {
             let what = "weights of a power diagram".to_owned();
             return Err(Error::Size { what, expected: centres.rows(), found: weights.len() });
         }
-        let mut offsets = squared_lengths(&centres);
-        offsets.iter_mut().zip(&weights).for_each(|(offset, weight)| *offset -= weight);
-        Ok(Self { centres, weights, offsets })
+        Ok(Self::placed(centres, weights))
+    }
+
+    fn placed(centres: Matrix, weights: Vec<f32>) -> Self {
+        let far = far_origin(&centres).map(|origin| {
+            let centres = less(&centres, &origin);
+            Far { origin, centres }
+        });
+        let offsets = offsets(far.as_ref().map_or(&centres, |far| &far.centres), &weights);
+        Self { centres, weights, offsets, far }
+    }
+
+    /// A power diagram whose centres are given around a point, or around zero: queries are compared
+    /// there and nowhere else.
+    pub(crate) fn around(origin: Option<Vec<f32>>, centres: Matrix, weights: Vec<f32>) -> Self {
+        let offsets = offsets(&centres, &weights);
+        let Some(origin) = origin else { return Self { centres, weights, offsets, far: None } };
+        let mut whole = centres.clone();
+        for at in 0..whole.rows() {
+            whole.row_mut(at).iter_mut().zip(&origin).for_each(|(value, from)| *value += from);
+        }
+        Self { centres: whole, weights, offsets, far: Some(Far { origin, centres }) }
+    }
+
+    /// Queries as they are compared: around the diagram's own point, where it has one.
+    pub(crate) fn local<'a>(&self, queries: &'a Matrix) -> Cow<'a, Matrix> {
+        match &self.far {
+            Some(far) => Cow::Owned(less(queries, &far.origin)),
+            None => Cow::Borrowed(queries),
+        }
+    }
+
+    /// Centres as queries are compared with them.
+    fn local_centres(&self) -> &Matrix {
+        self.far.as_ref().map_or(&self.centres, |far| &far.centres)
     }
 
     /// The diagram of the classifier argmax_k W_k·z + b_k.
@@ -90,7 +138,7 @@ impl PowerDiagram {
     pub fn to_linear(&self) -> (Matrix, Vec<f32>) {
         let mut weight = self.centres.clone();
         weight.as_mut_slice().iter_mut().for_each(|value| *value *= 2.0);
-        (weight, self.offsets.iter().map(|offset| -offset).collect())
+        (weight, offsets(&self.centres, &self.weights).iter().map(|offset| -offset).collect())
     }
 
     /// Centres, one per row.
@@ -106,11 +154,12 @@ impl PowerDiagram {
     /// ‖z − c_k‖² − ν_k for every query (row) and centre (column).
     pub fn distances(&self, queries: &Matrix) -> Result<Matrix> {
         self.check(queries)?;
+        let queries = &*self.local(queries);
         if self.is_small() {
             return Ok(self.one_by_one(queries));
         }
         let mut out = Matrix::zeros(queries.rows(), self.centres.rows());
-        fill_products(queries, &self.centres, &mut out);
+        fill_products(queries, self.local_centres(), &mut out);
         let cols = out.cols().max(1);
         out.as_mut_slice().par_chunks_mut(cols).enumerate().for_each(|(row, out)| {
             let length = squared_length(queries.row(row));
@@ -130,6 +179,7 @@ impl PowerDiagram {
             let what = "centres of a diagram".to_owned();
             return Err(Error::Size { what, expected: 1, found: 0 });
         }
+        let queries = &*self.local(queries);
         if self.is_small() {
             let distances = self.one_by_one(queries);
             let rows = distances.iter_rows().map(|row| (row, crate::vectors::least(row)));
@@ -163,7 +213,7 @@ impl PowerDiagram {
         }
         for (nearest, query) in out.iter_mut().zip(queries.chunks_exact(self.centres.cols())) {
             let cell = nearest.cell as usize;
-            let square = squared_distance(query, self.centres.row(cell));
+            let square = squared_distance(query, self.local_centres().row(cell));
             nearest.distance = square - self.weights[cell];
         }
     }
@@ -174,7 +224,7 @@ impl PowerDiagram {
         if queries.rows() < MANY || self.centres.rows() < MANY_CENTRES {
             return None;
         }
-        let screen = Screen::of(&self.centres, &self.weights)?;
+        let screen = Screen::of(self.local_centres(), &self.weights)?;
         let rows: Vec<usize> = (0..SAMPLE).map(|at| at * queries.rows() / SAMPLE).collect();
         let left = screen.left(queries.select(&rows).as_slice())?;
         (left <= SAMPLE * (FULL + self.centres.rows() / SHARE)).then_some(screen)
@@ -190,7 +240,7 @@ impl PowerDiagram {
         out.as_mut_slice().par_chunks_mut(cols).enumerate().for_each(|(row, out)| {
             let query = queries.row(row);
             for ((out, centre), weight) in
-                out.iter_mut().zip(self.centres.iter_rows()).zip(&self.weights)
+                out.iter_mut().zip(self.local_centres().iter_rows()).zip(&self.weights)
             {
                 let pairs = query.iter().zip(centre);
                 let square: f64 = pairs.map(|(z, c)| (f64::from(*z) - f64::from(*c)).powi(2)).sum();
@@ -206,7 +256,7 @@ impl PowerDiagram {
         let count = CENTRES.min(self.centres.rows() - first);
         let scores = &mut scores[..out.len() * count];
         let left = MatRef::from_row_major_slice(queries, out.len(), dim);
-        let right = self.centres.view().subrows(first, count).transpose();
+        let right = self.local_centres().view().subrows(first, count).transpose();
         let target = MatMut::from_row_major_slice_mut(scores, out.len(), count);
         matmul(target, Accum::Replace, left, right, -2.0, Par::Seq);
         let offsets = &self.offsets[first..first + count];
@@ -267,6 +317,41 @@ pub(crate) fn squared_length(row: &[f32]) -> f32 {
     }
     let rest: f64 = rest.iter().map(|value| f64::from(value * value)).sum();
     (sums.iter().map(|&sum| f64::from(sum)).sum::<f64>() + rest) as f32
+}
+
+/// ‖c‖² − ν.
+fn offsets(centres: &Matrix, weights: &[f32]) -> Vec<f32> {
+    let mut offsets = squared_lengths(centres);
+    offsets.iter_mut().zip(weights).for_each(|(offset, weight)| *offset -= weight);
+    offsets
+}
+
+/// The mean of rows, where it is further from zero than they are from each other by so much that
+/// products would cancel more than a few bits.
+pub(crate) fn far_origin(rows: &Matrix) -> Option<Vec<f32>> {
+    let count = rows.rows() as f64;
+    let mut sums = vec![0f64; rows.cols()];
+    for row in rows.iter_rows() {
+        sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value));
+    }
+    let mean: Vec<f64> = sums.into_iter().map(|sum| sum / count).collect();
+    let length: f64 = mean.iter().map(|value| value * value).sum();
+    let spread = |row: &[f32]| -> f64 {
+        row.iter().zip(&mean).map(|(&value, mean)| (f64::from(value) - mean).powi(2)).sum()
+    };
+    let spread = rows.iter_rows().map(spread).sum::<f64>() / count;
+    // with a single row there is nothing to tell apart
+    (rows.rows() > 1 && length > CANCELLING * spread)
+        .then(|| mean.into_iter().map(|value| value as f32).collect())
+}
+
+/// Rows less a point.
+pub(crate) fn less(rows: &Matrix, origin: &[f32]) -> Matrix {
+    let mut out = rows.clone();
+    for at in 0..out.rows() {
+        out.row_mut(at).iter_mut().zip(origin).for_each(|(value, from)| *value -= from);
+    }
+    out
 }
 
 fn squared_lengths(rows: &Matrix) -> Vec<f32> {

@@ -3,7 +3,7 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use crate::diagram::{PowerDiagram, add_influence, squared_length};
+use crate::diagram::{PowerDiagram, add_influence, far_origin, less, squared_length};
 use crate::error::Result;
 use crate::head::compose::Composed;
 use crate::head::indexed::Indexed;
@@ -28,6 +28,9 @@ impl Metric {
     /// (z − c)ᵀ S⁻¹ (z − c) from `−2 z·S⁻¹c + cᵀS⁻¹c`, the part that depends on the class; `first`
     /// classes came in the first phase.
     pub(crate) fn whitened(centres: &Matrix, factor: Factor, first: usize) -> Result<Self> {
+        let origin = far_origin(centres);
+        let shifted = origin.as_ref().map(|origin| less(centres, origin));
+        let centres = shifted.as_ref().unwrap_or(centres);
         let linear = factor.solve(centres);
         let reach = reach(centres, &linear, first);
         let weights = centres.iter_rows().zip(linear.iter_rows()).map(|(centre, linear)| {
@@ -36,7 +39,8 @@ impl Metric {
             (f64::from(squared_length(linear)) - dot) as f32
         });
         let weights = weights.collect();
-        Ok(Self::Whitened { diagram: PowerDiagram::new(linear, weights)?, factor, reach })
+        let diagram = PowerDiagram::around(origin, linear, weights);
+        Ok(Self::Whitened { diagram, factor, reach })
     }
 
     /// The diagram whose nearest cell is the answer; metrics per class have none.
@@ -64,6 +68,7 @@ impl Metric {
             Self::Whitened { diagram, factor, .. } => (diagram, factor),
         };
         let mut out = diagram.distances(queries)?;
+        let queries = &*diagram.local(queries);
         let white = absolute.then(|| factor.whiten(queries));
         let cols = out.cols().max(1);
         out.as_mut_slice().par_chunks_mut(cols).enumerate().for_each(|(row, out)| {

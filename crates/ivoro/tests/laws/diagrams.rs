@@ -175,3 +175,28 @@ fn many_queries_find_the_nearest_of_all_centres() {
         }
     }
 }
+
+/// A constant added to all numbers changes no distance: products are taken around the mean of the
+/// centres, so that nothing is lost where all numbers are large and nearly alike.
+#[test]
+fn a_constant_added_to_everything_changes_no_answer() {
+    let (dim, classes, asked) = (64, 40, 300);
+    let number = |seed: u64, at: usize| (ivoro::random::mix(seed, at as u64) % 17) as f32;
+    let matrix = |seed: u64, rows: usize, plus: f32| {
+        let data = (0..rows * dim).map(|at| plus + number(seed, at)).collect();
+        Matrix::new(rows, dim, data).unwrap()
+    };
+    let near = PowerDiagram::voronoi(matrix(1, classes, 0.0));
+    let far = PowerDiagram::voronoi(matrix(1, classes, 1e4));
+    let (here, there) = (matrix(2, asked, 0.0), matrix(2, asked, 1e4));
+    let expected = near.nearest(&here).unwrap();
+    let found = far.nearest(&there).unwrap();
+    for (expected, found) in expected.iter().zip(&found) {
+        let apart = (expected.distance - found.distance).abs();
+        assert!(apart <= 1e-4 * expected.distance, "{expected:?} {found:?}");
+    }
+    let (expected, found) = (near.distances(&here).unwrap(), far.distances(&there).unwrap());
+    for (expected, found) in expected.as_slice().iter().zip(found.as_slice()) {
+        assert!((expected - found).abs() <= 1e-3 * expected, "{expected} {found}");
+    }
+}
