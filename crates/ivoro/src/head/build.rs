@@ -88,7 +88,7 @@ impl Head {
         covariance.add_diagonal(ridge * covariance.mean_diagonal());
         let factor = covariance.factor("within-class covariance", ridge)?;
         let first = self.phases.first().map_or(0, |learned| learned.size);
-        Metric::whitened(&centres, factor, first)
+        Ok(Metric::whitened(&centres, factor, first))
     }
 
     /// Cross-phase centres of one block: class means, moved by the residual under R.

@@ -27,7 +27,7 @@ pub(crate) enum Metric {
 impl Metric {
     /// (z − c)ᵀ S⁻¹ (z − c) from `−2 z·S⁻¹c + cᵀS⁻¹c`, the part that depends on the class; `first`
     /// classes came in the first phase.
-    pub(crate) fn whitened(centres: &Matrix, factor: Factor, first: usize) -> Result<Self> {
+    pub(crate) fn whitened(centres: &Matrix, factor: Factor, first: usize) -> Self {
         let origin = far_origin(centres);
         let shifted = origin.as_ref().map(|origin| less(centres, origin));
         let centres = shifted.as_ref().unwrap_or(centres);
@@ -40,7 +40,7 @@ impl Metric {
         });
         let weights = weights.collect();
         let diagram = PowerDiagram::around(origin, linear, weights);
-        Ok(Self::Whitened { diagram, factor, reach })
+        Self::Whitened { diagram, factor, reach }
     }
 
     /// The diagram whose nearest cell is the answer; metrics per class have none.
