@@ -1,6 +1,6 @@
 //! Where trained networks and features are kept, under a hash of all that made them.
 //!
-//! The hash is of a [`Key`], which is JSON with names of its own and a version: code can be renamed
+//! The hash is of a `Key`, which is JSON with names of its own and a version: code can be renamed
 //! and what took hours is still found. Files kept before there were such keys have a hash of the
 //! settings as Rust prints them, and are found too.
 

@@ -14,7 +14,7 @@ const LANES: usize = 16;
 ///
 /// A closure that is given to [`Arch::dispatch`] directly is called through a shim which the
 /// compiler is free not to inline, and then all of it is compiled for the narrowest vectors. That is
-/// why Clippy refuses the call everywhere but in [`widest`].
+/// why Clippy refuses the call everywhere but in `widest`.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
 pub fn vectorised<R>(work: impl FnMut() -> R) -> R {

@@ -39,7 +39,7 @@ pub fn write(model: &Model, name: &Path, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of the file that [`write`] writes; [`super::decode`] reads them back.
+/// The bytes of the file that [`write()`] writes; [`super::decode`] reads them back.
 pub fn encode(model: &Model) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write(model, Path::new("model"), &mut bytes)?;
