@@ -84,7 +84,7 @@ impl FeatureWriter {
     }
 
     /// The next rows, which must lie in one part: `blocks[l · views + v]`, as in
-    /// [`Samples::new`](crate::Samples::new).
+    /// [`Samples::new`](ivoro::Samples::new).
     pub fn append(&mut self, blocks: &[Matrix]) -> Result<()> {
         let (part, row) = self.position();
         let rows = blocks.first().map_or(0, Matrix::rows);
