@@ -61,6 +61,8 @@ fn flatten(before: &str, values: &NamedValues, found: &mut RunSettings) {
     for (name, value) in values {
         match value {
             _ if name == "seed" => {}
+            // the network's file does not say how images were brought to it
+            Value::Null if name == "fit" => {}
             // one of several kinds, as `{"steps": [44, 89]}`
             Value::Object(kind) if kind.len() == 1 => {
                 found.insert(format!("{before}{name}"), plain(value));
@@ -155,6 +157,10 @@ mod tests {
         assert_eq!(one.get("base recipe epochs").map(String::as_str), Some("3"));
         assert!(!one.keys().any(|name| name.contains("seed")));
         assert!(compatible(&one, &made("iVoro-KW", Kind::Variant, json!({}))));
+        let fitted = |fit: Value| json!({"training": {"fit": fit}});
+        let [unsaid, exact, centre] = [json!(null), json!("exact"), json!("centre")]
+            .map(|fit| made("iVoro-KW", Kind::Variant, fitted(fit)));
+        assert!(compatible(&unsaid, &exact) && !compatible(&exact, &centre));
         let longer = json!({"training": {"recipe": {"epochs": 9, "seed": 1}}});
         assert!(!compatible(&one, &made("iVoro-KW", Kind::Variant, longer)));
     }
