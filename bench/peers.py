@@ -206,6 +206,19 @@ def means():
     ratio("means", "second moments, NumPy SYRK", syrk / own["scatter_seconds"])
 
 
+def quadrics():
+    k, d, rank = 100, 768, 32
+    seconds = ours("quadrics", k, d, rank)["seconds"]
+    for what, at in (("2,048 queries", "many"), ("one query", "single")):
+        whole, compact, pooled = (seconds[form][at] for form in ("whole", "compact", "pooled"))
+        print(f"asking Q, {what} x {d} dims, {k} classes (whole matrices = 1)")
+        line("Q, whole matrices", whole, whole, "whole")
+        line(f"Q, {rank} directions", compact, whole, f"whole   {compact / pooled:.2f} times W")
+        line("W", pooled, whole, "whole")
+        ratio("quadrics", f"{what}, Q with whole matrices", whole / compact)
+        ratio("quadrics", f"{what}, W", pooled / compact)
+
+
 def probe():
     import torch
 
@@ -438,8 +451,25 @@ def baselines():
         ratio("baselines", f"{method}, PyTorch", peer / own)
 
 
+def live():
+    own = ours("live", 1000, 512)
+    print("learning a class and asking one query, W, 1000 classes x 512 (the metric built anew = 1)")
+    line("metric built anew", own["rebuilt"], own["rebuilt"], "anew")
+    line("learn 5 samples, ask", own["learn"] + own["ask"], own["rebuilt"], "anew")
+    line("update with 1 sample, ask", own["update"] + own["ask_again"], own["rebuilt"], "anew")
+    print(f"  the same class in {own['same']} of {own['of']}")
+    ratio("live", "W, learn and ask, the metric built anew", own["ratio_learn"])
+    ratio("live", "W, update and ask, the metric built anew", own["ratio_update"])
+    own = ours("lifted", 30, 512)
+    print("one query to K, lift 3000, 30 classes x 512 (making the directions = 1)")
+    line("making the directions", own["directions_anew"], own["directions_anew"], "directions")
+    line("one query", own["predict"], own["directions_anew"], "directions")
+    ratio("live", "K, one query, making the directions", own["ratio"])
+
+
 if __name__ == "__main__":
-    known = {"nearest": nearest, "index": index, "means": means, "probe": probe, "ablation": ablation,
-             "memory": memory, "onnx": onnx, "vision": vision, "baselines": baselines}
+    known = {"nearest": nearest, "index": index, "means": means, "quadrics": quadrics, "probe": probe,
+             "ablation": ablation, "memory": memory, "live": live, "onnx": onnx, "vision": vision,
+             "baselines": baselines}
     for name in sys.argv[3:] or known:
         known[name]()

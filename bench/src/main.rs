@@ -3,7 +3,9 @@
 //! `bench/peers.py` calls this and the peers in turn and prints ratios.
 
 mod baselines;
+mod live;
 mod onnx;
+mod quadrics;
 mod vision;
 
 use std::hint::black_box;
@@ -36,6 +38,11 @@ fn main() -> ExitCode {
         ["model", file, variant, ridge] => {
             model(Path::new(file), variant, ridge.parse().ok()).map_err(Into::into)
         }
+        ["quadrics", k, d, rank] => {
+            quadrics::measure(number(k), number(d), number(rank)).map_err(Into::into)
+        }
+        ["live", k, d] => live::metric(number(k), number(d)).map_err(Into::into),
+        ["lifted", k, d] => live::lifted(number(k), number(d)).map_err(Into::into),
         ["onnx", file, pixels, batch, runtime] => {
             onnx::measure(Path::new(file), Path::new(pixels), number(batch), runtime)
                 .map_err(Into::into)
@@ -45,7 +52,8 @@ fn main() -> ExitCode {
         ["baseline", method, views, steps] => baselines::step(method, number(views), number(steps)),
         _ => {
             eprintln!("ivoro-bench nearest N D K | means N D K | probe FILE.npz | index FOLDER D");
-            eprintln!("ivoro-bench model FILE.npz VARIANT RIDGE");
+            eprintln!("ivoro-bench model FILE.npz VARIANT RIDGE | quadrics K D RANK");
+            eprintln!("ivoro-bench live K D | lifted K D");
             eprintln!("ivoro-bench onnx FILE.onnx PIXELS BATCH builtin|rten|onnxruntime");
             eprintln!("ivoro-bench train|extract IMAGES TIMES | baseline METHOD VIEWS STEPS");
             return ExitCode::from(2);

@@ -1,5 +1,7 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let _ = ivoro_io::load_bytes(std::path::Path::new("fuzz.ivoro"), bytes);
+    let name = std::path::Path::new("fuzz.ivoro");
+    let _ = ivoro::codec::decode(name, bytes);
+    let _ = ivoro::codec::decode_receipt(name, bytes);
 });

@@ -9,13 +9,15 @@ use crate::python::{self, Profile};
 use crate::ranges::{self, Ratio};
 
 /// What can be measured.
-pub(crate) const NAMES: [&str; 10] = [
+pub(crate) const NAMES: [&str; 12] = [
     "nearest",
     "index",
     "means",
+    "quadrics",
     "probe",
     "ablation",
     "memory",
+    "live",
     "onnx",
     "vision",
     "baselines",

@@ -140,12 +140,8 @@ impl Comparison {
             None => Protocol::default_for(classes)?,
         };
         let order: ClassOrder = order.parse()?;
-        let defaults = PeerSettings::default();
-        let peers = PeerSettings {
-            seed: options.settings.seed,
-            ranpac_dim: ranpac_dim.unwrap_or(defaults.ranpac_dim),
-            ..defaults
-        };
+        let peers = PeerSettings { seed: options.settings.seed, ..PeerSettings::default() };
+        let peers = ranpac_dim.map_or(peers, |dim| peers.with_lifts(dim));
         let stream = detached(py, None, || Ok(Stream::new(&split, protocol, &order)?))?;
         let state = State {
             phases: stream.protocol().phases().collect(),

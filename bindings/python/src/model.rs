@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use ivoro::Variant;
 use ivoro::calibration::softmin;
 use ivoro::codec::{decode, encode};
 use ivoro::head::{Answers, Forgetting};
 use ivoro::model::BurstRule;
-use ivoro_io::{FileLock, load, save};
+use ivoro::{Budget, Retracted, Retraction};
+use ivoro_io::{FileLock, load, load_receipt, save, save_receipt};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -18,7 +19,7 @@ use rayon::prelude::*;
 use crate::arrays::{Labels, Layer, Names, array, points, samples, wide};
 use crate::failure::{Failure, Outcome};
 use crate::settings::options;
-use crate::threads::beside;
+use crate::threads::{beside, interruptible};
 
 /// A classifier: what `IVoroClassifier` is made of. Classes are in order of arrival here.
 #[pyclass(frozen, module = "ivoro._ivoro")]
@@ -26,6 +27,22 @@ pub(crate) struct Model {
     inner: RwLock<ivoro::Model>,
     /// Counts the changes of which classes are known and in which order.
     version: AtomicU64,
+}
+
+/// How many samples of each class.
+type Counts = Vec<(String, u64)>;
+
+/// Seconds since 1970 began, for the journal: those of the clock, or those that `SOURCE_DATE_EPOCH`
+/// names.
+fn now() -> u64 {
+    let given = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    given.unwrap_or_else(clock)
+}
+
+fn retraction(drop_probes: bool, inexact: bool) -> Retraction {
+    let probes = if drop_probes { Forgetting::DropProbes } else { Forgetting::Exact };
+    Retraction { probes, inexact, ..Retraction::default() }
 }
 
 /// Distances, strangeness and uncertainty of queries.
@@ -96,8 +113,9 @@ impl Model {
         py: Python<'_>,
         change: impl FnOnce(&mut ivoro::Model) -> Outcome<T> + Send,
     ) -> Outcome<T> {
-        py.detach(|| {
+        interruptible(py, || {
             let mut model = self.write();
+            model.set_time(now());
             let outcome = change(&mut model)?;
             self.version.fetch_add(1, Ordering::SeqCst);
             Ok(outcome)
@@ -125,7 +143,7 @@ fn answers(
     grouping: Option<&Grouping>,
     absolute: bool,
 ) -> Outcome<Answers> {
-    let answers = model.head().ask(&points(layers, false)?, absolute)?;
+    let answers = model.judged(&points(layers, false)?, absolute)?;
     match grouping {
         Some(grouping) => grouping.join(answers),
         None => Ok(answers),
@@ -136,14 +154,25 @@ fn answers(
 impl Model {
     /// A model that knows no class.
     #[new]
-    fn new(variant: &str, settings: &Bound<'_, PyDict>) -> Outcome<Self> {
-        let variant: Variant = variant.parse()?;
+    fn new(variant: Option<&str>, settings: &Bound<'_, PyDict>, budget: f64) -> Outcome<Self> {
         let options = options(settings)?;
         options.settings.check()?;
-        Ok(Self::of(ivoro::Model::new(variant, options), 0))
+        let Some(variant) = variant else {
+            if !(budget.is_finite() && budget >= 0.0) {
+                return Err(Failure::value(format!(
+                    "budget = {budget}: a number of KB, 0 or more"
+                )));
+            }
+            let bytes_per_class = (budget * 1024.0) as usize;
+            let budget = Budget { bytes_per_class, ..Budget::default() };
+            return Ok(Self::of(ivoro::Model::choosing(options, budget), 0));
+        };
+        Ok(Self::of(ivoro::Model::new(variant.parse()?, options), 0))
     }
 
-    /// Learns new classes as one phase and adds samples to known ones.
+    /// Learns new classes as one phase and adds samples to known ones; writes a receipt if a file is
+    /// named, before anything is learned.
+    #[pyo3(signature = (layers, codes, names, threads, receipt=None))]
     fn teach(
         &self,
         py: Python<'_>,
@@ -151,14 +180,29 @@ impl Model {
         codes: PyReadonlyArray1<'_, u32>,
         names: Names<'_>,
         threads: Option<i64>,
+        receipt: Option<PathBuf>,
     ) -> Outcome<()> {
+        let place = receipt.as_deref();
+        if let Some(path) = place.filter(|path| path.exists()) {
+            let what = "is there already; a receipt is not overwritten, name another file";
+            return Err(Failure::value(format!("{}: {what}", path.display())));
+        }
         let labels = Labels::new(&codes, names);
         beside(py, threads, |pool| {
             let features = pool.install(|| samples(&layers, labels, false))?;
             let mut model = self.write();
             let model = &mut *model;
             let before = model.head().classes().len();
-            pool.install(|| model.teach(&features))?;
+            model.set_time(now());
+            match place {
+                None => pool.install(|| model.teach(&features))?,
+                Some(path) => {
+                    let mut changed = model.clone();
+                    let receipt = pool.install(|| changed.teach_with_receipt(&features))?;
+                    save_receipt(&receipt, path)?;
+                    *model = changed;
+                }
+            }
             if model.head().classes().len() != before {
                 self.version.fetch_add(1, Ordering::SeqCst);
             }
@@ -253,10 +297,104 @@ impl Model {
         Ok(self.looked(py, |model| model.threshold(share))?)
     }
 
-    /// Forgets a class.
-    fn forget(&self, py: Python<'_>, name: &str, drop_probes: bool) -> Outcome<()> {
-        let how = if drop_probes { Forgetting::DropProbes } else { Forgetting::Exact };
-        self.changed(py, |model| Ok(model.forget(name, how)?))
+    /// Calibrates on samples that were not learned.
+    fn calibrate(
+        &self,
+        py: Python<'_>,
+        layers: Vec<Layer>,
+        codes: PyReadonlyArray1<'_, u32>,
+        names: Names<'_>,
+        threads: Option<i64>,
+    ) -> Outcome<()> {
+        let labels = Labels::new(&codes, names);
+        beside(py, threads, |pool| {
+            let features = pool.install(|| samples(&layers, labels, false))?;
+            let mut model = self.write();
+            let model = &mut *model;
+            Ok(pool.install(|| model.calibrate(&features))?)
+        })
+    }
+
+    /// Forgets a class, with the receipts of all its samples if there are any.
+    #[pyo3(signature = (name, drop_probes, receipts=Vec::new()))]
+    fn forget(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        drop_probes: bool,
+        receipts: Vec<PathBuf>,
+    ) -> Outcome<()> {
+        let how = retraction(drop_probes, false);
+        self.changed(py, |model| {
+            if receipts.is_empty() {
+                return Ok(model.forget(name, how.probes)?);
+            }
+            let receipts = receipts.iter().map(|path| load_receipt(path));
+            let receipts = receipts.collect::<Result<Vec<_>, _>>()?;
+            Ok(model.forget_with_receipts(name, &receipts, how)?)
+        })
+    }
+
+    /// Takes samples back; returns how many of each class.
+    #[allow(clippy::too_many_arguments, reason = "called from one place, by name")]
+    fn retract(
+        &self,
+        py: Python<'_>,
+        layers: Vec<Layer>,
+        codes: PyReadonlyArray1<'_, u32>,
+        names: Names<'_>,
+        drop_probes: bool,
+        inexact: bool,
+        threads: Option<i64>,
+    ) -> Outcome<Counts> {
+        let (labels, how) = (Labels::new(&codes, names), retraction(drop_probes, inexact));
+        beside(py, threads, |pool| {
+            let features = pool.install(|| samples(&layers, labels, false))?;
+            let mut model = self.write();
+            let model = &mut *model;
+            model.set_time(now());
+            let retracted = pool.install(|| model.retract(&features, how))?;
+            self.version.fetch_add(1, Ordering::SeqCst);
+            Ok(retracted.samples)
+        })
+    }
+
+    /// Takes back what a receipt says was given.
+    fn retract_receipt(
+        &self,
+        py: Python<'_>,
+        receipt: PathBuf,
+        drop_probes: bool,
+    ) -> Outcome<Counts> {
+        self.changed(py, |model| {
+            let receipt = load_receipt(&receipt)?;
+            let Retracted { samples, .. } =
+                model.retract_receipt(&receipt, retraction(drop_probes, false))?;
+            Ok(samples)
+        })
+    }
+
+    /// Gives a class another name.
+    fn rename(&self, py: Python<'_>, name: &str, new: &str) -> Outcome<()> {
+        self.changed(py, |model| Ok(model.rename(name, new)?))
+    }
+
+    /// When what was done to the model, as JSON.
+    fn journal(&self, py: Python<'_>) -> Outcome<String> {
+        Ok(self.looked(py, |model| serde_json::to_string(model.journal()))?)
+    }
+
+    /// Seals classes, those named or all; returns their names.
+    #[pyo3(signature = (names=None, rank=None, bits=None))]
+    fn seal(
+        &self,
+        py: Python<'_>,
+        names: Option<Vec<String>>,
+        rank: Option<usize>,
+        bits: Option<u8>,
+    ) -> Outcome<Vec<String>> {
+        let options = ivoro::SealOptions { rank, bits };
+        self.changed(py, |model| Ok(model.seal(names.as_deref(), options)?.classes))
     }
 
     /// Merges another model; returns the names of the classes added and combined.
@@ -385,7 +523,7 @@ impl Model {
     /// Whether temperature and thresholds were fitted.
     #[getter]
     fn calibrated(&self, py: Python<'_>) -> bool {
-        self.looked(py, |model| model.calibration().is_some())
+        self.looked(py, |model| model.calibration().is_some_and(|it| it.samples() > 0))
     }
 
     /// Bytes of all numbers kept.

@@ -1,7 +1,7 @@
 //! Settings as a Python dictionary: one entry for each of the table.
 
 use ivoro::ModelOptions;
-use ivoro::settings::{SettingInfo, SettingValue, TABLE};
+use ivoro::settings::{SettingInfo, SettingRange, SettingValue, TABLE};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
@@ -56,6 +56,10 @@ pub(crate) fn options(wanted: &Bound<'_, PyDict>) -> Outcome<ModelOptions> {
 
 /// A value as the table reads it, if it is of the right type, and what that is.
 fn text_of(info: &SettingInfo, value: &Bound<'_, PyAny>) -> (Option<String>, &'static str) {
+    if info.range == SettingRange::Rank {
+        let count = value.extract::<i128>().ok().map(|value| value.to_string());
+        return (count.or_else(|| value.extract().ok()), "a number of directions, or \"full\"");
+    }
     match info.default() {
         SettingValue::Number(_) => {
             (value.extract::<f64>().ok().map(|value| value.to_string()), "a number")

@@ -2,9 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Thread;
+use std::time::Duration;
 
+use ivoro::interrupt;
 use pyo3::Python;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::failure::{Failure, Outcome};
@@ -15,6 +20,9 @@ static POOLS: Mutex<BTreeMap<(u32, usize), Arc<ThreadPool>>> = Mutex::new(BTreeM
 
 /// Variables that bound the threads where no argument does, the first that is set.
 const VARIABLES: [&str; 2] = ["RAYON_NUM_THREADS", "OMP_NUM_THREADS"];
+
+/// How often signals are looked for.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// More threads than that nobody wants.
 const MOST: i64 = 1024;
@@ -37,7 +45,61 @@ pub(crate) fn beside<T: Send>(
     work: impl FnOnce(&ThreadPool) -> Outcome<T> + Send,
 ) -> Outcome<T> {
     let pool = pool(count(threads)?)?;
-    py.detach(|| work(&pool))
+    interruptible(py, || work(&pool))
+}
+
+/// Does the work on a thread of its own, without the interpreter's lock, while this one looks for
+/// signals: Ctrl-C stops the work within milliseconds, and raises `KeyboardInterrupt`.
+pub(crate) fn interruptible<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Outcome<T> + Send,
+) -> Outcome<T> {
+    let done = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let waiting = std::thread::current();
+        let worker = scope.spawn(move || {
+            let end = End { done, waiting };
+            let outcome = interrupt::catch(work);
+            drop(end);
+            outcome
+        });
+        let mut signal = None;
+        while !done.load(Ordering::SeqCst) {
+            py.detach(|| std::thread::park_timeout(LOOK));
+            if signal.is_none()
+                && let Err(raised) = py.check_signals()
+            {
+                interrupt::request();
+                signal = Some(raised);
+            }
+        }
+        let outcome = worker.join();
+        if let Some(raised) = signal {
+            interrupt::clear();
+            return Err(raised.into());
+        }
+        match outcome {
+            Ok(Ok(outcome)) => outcome,
+            // another thread of Python was asked to stop, and so was all that computes
+            Ok(Err(interrupt::Interrupted)) => {
+                Err(PyKeyboardInterrupt::new_err("stopped with another call").into())
+            }
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Wakes who waits for a piece of work when it ends, however that comes.
+struct End<'a> {
+    done: &'a AtomicBool,
+    waiting: Thread,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::SeqCst);
+        self.waiting.unpark();
+    }
 }
 
 /// The number of threads that a call with this argument uses.

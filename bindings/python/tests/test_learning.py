@@ -102,6 +102,19 @@ def test_forgetting_that_would_not_be_exact_is_refused(samples):
         probed.forget("zebra")
 
 
+def test_a_sealed_class_is_asked_and_forgotten_and_learns_no_more(samples, queries):
+    model = IVoroClassifier("iVoro-Q", rank=2).fit(*of(samples, "ape", "bee", "cat"))
+    before = model.predict(queries[0])
+    model.seal(["cat"]).seal()
+    assert np.mean(model.predict(queries[0]) == before) > 0.95
+    with pytest.raises(ValueError, match="class ape is sealed"):
+        model.partial_fit(*of(samples, "ape"))
+    model.partial_fit(*of(samples, "dog")).forget("bee")
+    assert model.classes_.tolist() == ["ape", "cat", "dog"]
+    with pytest.raises(ValueError, match="nothing to seal"):
+        IVoroClassifier("iVoro-N").fit(*samples).seal()
+
+
 def test_forgetting_everything_is_not_being_fitted(samples):
     model = IVoroClassifier("iVoro").fit(*of(samples, "ape"))
     model.forget("ape")
@@ -163,11 +176,26 @@ def test_strangers_are_rejected(samples, queries):
     assert model.reject(queries[0], share=0.01).mean() < 0.2
     with pytest.raises(ValueError, match="between 0 and 1"):
         model.reject(far, share=2)
-    small = IVoroClassifier("iVoro").fit(samples[0][:2], samples[1][:2])
+    small = IVoroClassifier("iVoro").fit(samples[0][:1], samples[1][:1])
     assert not small.calibrated_
     assert small.predict_proba(far[:1]).tolist() == [[1.0]]
-    with pytest.raises(ValueError, match="too small"):
+    with pytest.raises(ValueError, match="second class"):
         small.reject(far)
+
+
+def test_calibrating_on_samples_that_were_not_learned(samples, queries):
+    X, y = samples
+    model = IVoroClassifier("iVoro-W").fit(X[::2], y[::2])
+    before = model.predict_proba(queries[0])
+    distances = model.decision_function(queries[0])
+    assert model.calibrate(X[1::2], y[1::2]) is model
+    after = model.predict_proba(queries[0])
+    assert np.array_equal(model.decision_function(queries[0]), distances)
+    assert not np.array_equal(before, after)
+    assert np.array_equal(before.argmax(axis=1), after.argmax(axis=1))
+    assert model.reject(X[1::2], share=0.2).mean() < 0.3
+    with pytest.raises(ValueError, match="nobody"):
+        model.calibrate(X[:2], ["nobody", "nobody"])
 
 
 def test_uncertainty_is_the_disagreement_of_views(samples):
@@ -190,6 +218,26 @@ def test_settings_are_given_or_chosen(samples):
     chosen = IVoroClassifier("iVoro-NW").fit(*samples)
     assert [choice["setting"] for choice in chosen.choices_] == ["lambda", "ridge", "shift"]
     assert sum(line["bytes"] for line in chosen.audit()) == chosen.model_.bytes
+
+
+def test_without_a_variant_the_one_that_suits_is_taken(samples, queries):
+    X, y = samples
+    model = IVoroClassifier().fit(X, y)
+    choice = model.choices_[0]
+    assert (choice["setting"], choice["value"]) == ("variant", model.variant_)
+    assert choice["rule"] and len(choice["candidates"]) == len(choice["losses"])
+    assert model.score(*queries) > 0.95
+    # rows in another order choose the same
+    order = np.random.default_rng(0).permutation(len(y))
+    other = IVoroClassifier().fit(X[order], y[order])
+    assert other.choices_ == model.choices_ and other.settings_ == model.settings_
+    # a budget leaves variants out and names them
+    small = IVoroClassifier(budget=0.1).fit(X, y)
+    assert "over the budget: iVoro-NQ" in small.choices_[0]["rule"]
+    with pytest.raises(ValueError, match="budget = -1"):
+        IVoroClassifier(budget=-1).fit(X, y)
+    with pytest.raises(ValueError, match="weight-decay.*name a variant"):
+        IVoroClassifier(weight_decay=0.5).fit(X, y)
 
 
 @pytest.mark.parametrize(("settings", "sentence"), [

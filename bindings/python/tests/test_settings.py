@@ -9,7 +9,7 @@ import ivoro
 
 def test_every_setting_is_a_parameter_with_its_default():
     parameters = dict(inspect.signature(ivoro.IVoroClassifier.__init__).parameters)
-    for name in ("self", "variant", "threads"):
+    for name in ("self", "variant", "budget", "threads"):
         del parameters[name]
     table = ivoro.settings()
     assert list(parameters) == list(table)

@@ -4,9 +4,11 @@ import concurrent.futures
 import multiprocessing
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
+import time
 from functools import partial
 
 import numpy as np
@@ -233,3 +235,26 @@ def test_a_forked_process_can_ask():
     assert here.poll(60), "the child process hangs"
     assert here.recv() == y.tolist()
     child.join()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent as on Unix")
+def test_an_interrupt_stops_a_long_call_at_once():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 300)) + np.repeat(rng.normal(size=(60, 300)), 67, axis=0)[:4000]
+    y = np.repeat(np.arange(60), 67)[:4000]
+    sent = []
+
+    def interrupt():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    model = IVoroClassifier("iVoro-NQ")
+    timer = threading.Timer(0.5, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+        # whatever is faster than the signal
+        time.sleep(5)
+    assert time.monotonic() - sent[0] < 0.5
+    # the next call is not stopped
+    assert len(IVoroClassifier("iVoro").fit(X, y).predict(X)) == len(X)

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
-use ivoro::error::{Error, MergeRefusal, MixedComponent};
+use ivoro::error::{Error, MergeRefusal, MixedComponent, ReceiptRefusal};
 
 use crate::table::visible;
 
@@ -77,9 +77,14 @@ impl Failure {
             eprintln!("{cyan}hint{cyan:#}: {hint}");
         }
         match self {
-            Self::Library(Error::ForgetInexact { .. }) | Self::Unfinished { .. } => {
-                ExitCode::from(1)
-            }
+            Self::Library(
+                Error::ForgetInexact { .. }
+                | Error::RetractInexact { .. }
+                | Error::OtherFeatures { .. }
+                | Error::NotGiven { .. }
+                | Error::Receipt { reason: ReceiptRefusal::Used | ReceiptRefusal::Incomplete { .. } },
+            )
+            | Self::Unfinished { .. } => ExitCode::from(1),
             _ => ExitCode::from(2),
         }
     }
@@ -130,10 +135,22 @@ fn library_hint(error: &Error) -> Option<&'static str> {
         Error::MissingLayer { .. } => {
             Some("store a second layer's features too, or choose variants without 3 and L")
         }
-        Error::ForgetInexact { component: MixedComponent::PooledScatter, .. } => {
-            Some("`ivoro learn --scatter per-class` keeps what exact forgetting needs")
-        }
+        Error::ForgetInexact { component: MixedComponent::PooledScatter, .. } => Some(
+            "its samples (`ivoro retract MODEL FEATURES --classes NAME`) or their receipts (`ivoro forget \
+                 --receipt FILE`) can be taken out; a model begun with `--scatter per-class` needs neither",
+        ),
         Error::ForgetInexact { .. } => Some("`ivoro forget --drop-probes`"),
+        Error::RetractInexact { .. } => Some("`--drop-probes`"),
+        Error::OtherFeatures { .. } => Some(
+            "the receipt of the lesson is exact anywhere (`ivoro retract --receipt FILE`); `--inexact` takes \
+             these features and leaves a trace of their last digits",
+        ),
+        Error::Receipt { reason: ReceiptRefusal::Incomplete { .. } } => {
+            Some("name the receipts of all lessons that had samples of the class")
+        }
+        Error::NameTaken { .. } => {
+            Some("`ivoro relabel MODEL --from NAME --to NAME` makes two classes one")
+        }
         Error::ClassReturns { .. } => Some("`ivoro update MODEL FEATURES`"),
         Error::Merge {
             reason: MergeRefusal::SameSamples { .. } | MergeRefusal::OtherAncestor { .. },

@@ -11,6 +11,8 @@ mod table;
 
 use std::process::ExitCode;
 
+use failure::Failure;
+
 fn main() -> ExitCode {
     let line = std::env::args_os();
     let arguments = args::Arguments::read(line).unwrap_or_else(|error| error.exit());
@@ -18,7 +20,8 @@ fn main() -> ExitCode {
         // the only error is a second call
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
     }
-    match commands::dispatch(arguments.command) {
+    let outcome = ivoro::interrupt::catch(|| commands::dispatch(arguments.command));
+    match outcome.unwrap_or(Err(Failure::Interrupted)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

@@ -20,12 +20,14 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), Failure> {
 }
 
 /// The header that scripts rely on.
-const HEADER: &str = "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds";
+const HEADER: &str =
+    "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds,views";
 
 /// One method over several class orders.
 struct Row<'a> {
     name: String,
     exemplar_free: bool,
+    views: usize,
     summaries: Vec<&'a Summary>,
 }
 
@@ -48,6 +50,7 @@ fn rows(records: &[RunRecord]) -> Vec<Row<'_>> {
     let rows = first.methods.iter().map(|method| Row {
         name: stamped(first, method),
         exemplar_free: method.exemplar_free,
+        views: method.views(),
         summaries: row(method),
     });
     rows.collect()
@@ -65,7 +68,7 @@ fn cell(values: &[f64], digits: usize) -> String {
 
 /// The table for people.
 pub(crate) fn table(records: &[RunRecord]) -> String {
-    let header = ["method", "average", "last", "forgetting", "bytes/class", "seconds"];
+    let header = ["method", "views", "average", "last", "forgetting", "bytes/class", "seconds"];
     let mut table = Table::new(&header, 1);
     let mut kept = false;
     for row in rows(records) {
@@ -75,6 +78,7 @@ pub(crate) fn table(records: &[RunRecord]) -> String {
         kept |= !row.exemplar_free;
         table.row(vec![
             format!("{}{mark}", row.name),
+            row.views.to_string(),
             cell(&of(|s| s.average), 2),
             cell(&of(|s| s.last), 2),
             cell(&of(|s| s.forgetting_pass), 2),
@@ -95,7 +99,7 @@ pub(crate) fn csv(records: &[RunRecord]) -> String {
         };
         let _ = writeln!(
             text,
-            "{},{:.2},{:.2},{:.2},{:.2},{:.0},{:.3}",
+            "{},{:.2},{:.2},{:.2},{:.2},{:.0},{:.3},{}",
             quoted(&row.name),
             mean(|s| s.average),
             mean(|s| s.last),
@@ -103,6 +107,7 @@ pub(crate) fn csv(records: &[RunRecord]) -> String {
             mean(|s| s.forgetting_pycil),
             mean(|s| s.bytes_per_class),
             mean(|s| s.seconds),
+            row.views,
         );
     }
     text

@@ -4,12 +4,13 @@
 use serde_json::json;
 
 use crate::learner::Learner;
-use crate::peers::{Peer, PeerSettings};
+use crate::peers::{Look, Peer, PeerSettings};
 use crate::protocol::{ClassOrder, Protocol};
 use crate::record::{
     Kind, MethodRecord, PhaseOutcome, RunOptions, RunRecord, Summary, VERSION, named_values,
 };
 use crate::run::Stream;
+use ivoro::Budget;
 use ivoro::Points;
 use ivoro::Result;
 use ivoro::Split;
@@ -23,24 +24,30 @@ pub struct Method {
     kind: MethodKind,
 }
 
+/// `grouped`: it came with paper or all, so it may be left out where the features can't do it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum MethodKind {
-    /// `grouped`: it came with paper or all, so it may be left out where the features can't do it.
     Variant {
         variant: Variant,
         grouped: bool,
     },
-    Peer(Peer),
+    /// The variant that suits the first classes best.
+    Default,
+    Peer {
+        peer: Peer,
+        look: Look,
+        grouped: bool,
+    },
 }
 
 impl Method {
     /// Whether it is a variant, whose settings are chosen; peers have theirs.
     pub fn is_variant(&self) -> bool {
-        matches!(self.kind, MethodKind::Variant { .. })
+        !matches!(self.kind, MethodKind::Peer { .. })
     }
 
-    /// The methods of two lists of names, each once. A variant may be `paper`, `all` or `none`, a
-    /// peer may be `all`.
+    /// The methods of two lists of names, each once. A variant may be `default`, `paper`, `all` or
+    /// `none`, a peer may be `all`. Letters behind a peer say what it sees: `ranpac-FL`, `all-F`.
     ///
     /// ```
     /// use ivoro_eval::comparison::Method;
@@ -62,17 +69,28 @@ impl Method {
             };
             let grouped = names.len() > 1;
             for name in names {
+                if name == "default" {
+                    methods.push(Self { name: name.to_owned(), kind: MethodKind::Default });
+                    continue;
+                }
                 let kind = MethodKind::Variant { variant: name.parse()?, grouped };
                 methods.push(Self { name: name.to_owned(), kind });
             }
         }
         for name in peers {
-            let peers = if name == "all" { Peer::ALL.to_vec() } else { vec![name.parse()?] };
-            methods.extend(
-                peers
-                    .into_iter()
-                    .map(|peer| Self { name: peer.to_string(), kind: MethodKind::Peer(peer) }),
-            );
+            let all = name.strip_prefix("all");
+            let look = all.and_then(|letters| match letters.strip_prefix('-') {
+                None => letters.is_empty().then(Look::default),
+                Some(letters) => Look::parse(letters),
+            });
+            let peers = match look {
+                Some(look) => Peer::ALL.map(|peer| (peer, look)).to_vec(),
+                None => vec![Peer::with_look(name)?],
+            };
+            methods.extend(peers.into_iter().map(|(peer, look)| Self {
+                name: look.name(peer),
+                kind: MethodKind::Peer { peer, look, grouped: all.is_some() },
+            }));
         }
         let mut seen = std::collections::HashSet::new();
         methods.retain(|method| seen.insert(method.name.clone()));
@@ -84,15 +102,17 @@ impl Method {
         &self.name
     }
 
-    /// Whether the features have the views and layers it needs. A variant that was asked for by
-    /// its own name is an error where they do not.
+    /// Whether the features have the views and layers it needs. A method that was asked for by its own
+    /// name is an error where they do not.
     pub fn fits(&self, features: &Points) -> Result<bool> {
-        match self.kind {
-            MethodKind::Variant { variant, grouped } => match variant.check_features(features) {
-                Err(_) if grouped => Ok(false),
-                checked => checked.map(|()| true),
-            },
-            MethodKind::Peer(_) => Ok(true),
+        let (checked, grouped) = match self.kind {
+            MethodKind::Default => return Ok(true),
+            MethodKind::Variant { variant, grouped } => (variant.check_features(features), grouped),
+            MethodKind::Peer { peer, look, grouped } => (look.check(peer, features), grouped),
+        };
+        match checked {
+            Err(_) if grouped => Ok(false),
+            checked => checked.map(|()| true),
         }
     }
 
@@ -100,7 +120,8 @@ impl Method {
     pub fn learner(&self, options: &ModelOptions, peers: &PeerSettings) -> Box<dyn Learner> {
         match self.kind {
             MethodKind::Variant { variant, .. } => Box::new(Model::new(variant, options.clone())),
-            MethodKind::Peer(peer) => peer.learner(peers),
+            MethodKind::Default => Box::new(Model::choosing(options.clone(), Budget::default())),
+            MethodKind::Peer { peer, look, .. } => peer.learner_of(look, peers),
         }
     }
 
@@ -111,14 +132,21 @@ impl Method {
         peers: &PeerSettings,
         phases: Vec<PhaseOutcome>,
     ) -> MethodRecord {
-        let (kind, exemplar_free, settings) = match self.kind {
-            MethodKind::Variant { .. } => (Kind::Variant, true, learner.settings()),
-            MethodKind::Peer(peer) => (Kind::Peer, peer.is_exemplar_free(), json!(peers)),
+        let (kind, exemplar_free, settings, look) = match self.kind {
+            MethodKind::Default => (Kind::Variant, true, learner.settings(), None),
+            MethodKind::Variant { variant, .. } => {
+                (Kind::Variant, true, learner.settings(), Some(Look::of(variant)))
+            }
+            MethodKind::Peer { peer, look, .. } => {
+                (Kind::Peer, peer.is_exemplar_free(), json!(peers), Some(look))
+            }
         };
         MethodRecord {
             name: self.name.clone(),
             kind,
             exemplar_free,
+            views: look.map(Look::views),
+            layers: look.map(Look::layers),
             settings,
             choices: learner.choices().to_vec(),
             summary: Summary::of(&phases),

@@ -26,7 +26,7 @@ pub trait Learner: Send {
     /// Distances and whatever else the learner can say of queries.
     fn evaluate(&self, queries: &Points) -> Result<Evaluation> {
         let distances = self.distances(queries)?;
-        Ok(Evaluation { distances, strangeness: None, uncertainty: None, temperature: None })
+        Ok(Evaluation::of(distances))
     }
 
     /// The settings in use, for the record.

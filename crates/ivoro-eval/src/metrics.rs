@@ -50,6 +50,39 @@ pub fn calibration_error(confidence: &[f64], correct: &[bool], bins: usize) -> f
     gap / confidence.len().max(1) as f64
 }
 
+/// The same gap over bins of as many answers each, by confidence; equally sure ones in the order
+/// given.
+pub fn calibration_error_by_mass(confidence: &[f64], correct: &[bool], bins: usize) -> f64 {
+    let mut order: Vec<usize> = (0..confidence.len()).collect();
+    order.sort_by(|&a, &b| confidence[a].total_cmp(&confidence[b]));
+    let bins = bins.clamp(1, order.len().max(1));
+    let gap = |bin: usize| {
+        let rows = &order[bin * order.len() / bins..(bin + 1) * order.len() / bins];
+        let gaps = rows.iter().map(|&row| confidence[row] - f64::from(u8::from(correct[row])));
+        gaps.sum::<f64>().abs()
+    };
+    (0..bins).map(gap).sum::<f64>() / confidence.len().max(1) as f64
+}
+
+/// Share of unknown queries that are taken for known ones where this share of known ones is
+/// accepted. `None` without both kinds.
+pub fn false_positive_rate(known: &[f64], unknown: &[f64], accepted: f64) -> Option<f64> {
+    if known.is_empty() || unknown.is_empty() {
+        return None;
+    }
+    let mut sorted = known.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let place = (accepted.clamp(0.0, 1.0) * sorted.len() as f64).ceil() as usize;
+    let threshold = sorted[place.clamp(1, sorted.len()) - 1];
+    Some(1.0 - rejected_share(unknown, threshold))
+}
+
+/// Share of queries that are stranger than a threshold.
+pub fn rejected_share(strangeness: &[f64], threshold: f64) -> f64 {
+    let above = strangeness.iter().filter(|&&value| value > threshold).count();
+    above as f64 / strangeness.len().max(1) as f64
+}
+
 /// Area under the ROC curve: the chance that a random unknown scores above a random known one,
 /// ties counting half. `None` without both kinds.
 pub fn area_under_roc(known: &[f64], unknown: &[f64]) -> Option<f64> {
@@ -123,6 +156,30 @@ mod tests {
         let error = calibration_error(&[0.9, 0.9, 0.2, 1.0], &[true, false, false, true], 2);
         // upper bin: |2.8 − 2|, lower: |0.2 − 0|, over 4
         assert!((error - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn calibration_error_of_bins_of_equal_mass() {
+        let (confidence, correct) = ([0.9, 0.2, 0.8, 0.1], [true, false, false, false]);
+        // lower half: 0.3 for 0 right, upper half: 1.7 for 1 right
+        let error = calibration_error_by_mass(&confidence, &correct, 2);
+        assert!((error - (0.3 + 0.7) / 4.0).abs() < 1e-12, "{error}");
+        // more bins than answers: one each
+        let error = calibration_error_by_mass(&confidence, &correct, 15);
+        assert!((error - (0.1 + 0.2 + 0.8 + 0.1) / 4.0).abs() < 1e-12, "{error}");
+        assert_eq!(calibration_error_by_mass(&[], &[], 15), 0.0);
+    }
+
+    #[test]
+    fn false_positives_at_a_share_of_accepted_queries() {
+        let known: Vec<f64> = (1..=20).map(f64::from).collect();
+        // 19 of 20 are accepted up to 19
+        let unknown = [18.0, 19.0, 19.5, 25.0];
+        assert_eq!(false_positive_rate(&known, &unknown, 0.95), Some(0.5));
+        assert_eq!(false_positive_rate(&known, &unknown, 1.0), Some(0.75));
+        assert_eq!(false_positive_rate(&[], &unknown, 0.95), None);
+        assert_eq!(rejected_share(&unknown, 19.0), 0.5);
+        assert_eq!(rejected_share(&[], 1.0), 0.0);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::metrics;
+use ivoro::Variant;
 use ivoro::tune::Choice;
 
 pub use options::{NamedValues, RunOptions, named_values};
@@ -83,6 +84,12 @@ pub struct MethodRecord {
     /// Samples kept of each class, where a method keeps a fixed number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exemplars: Option<usize>,
+    /// Rotations and mirror images of each test image that the network is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub views: Option<usize>,
+    /// Layers of the network that are looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<usize>,
     /// Settings in use.
     pub settings: serde_json::Value,
     /// How settings were chosen on the base phase.
@@ -94,6 +101,13 @@ pub struct MethodRecord {
 }
 
 impl MethodRecord {
+    /// How many views of each test image are looked at; where a record of an earlier version does not
+    /// tell, as its name says.
+    pub fn views(&self) -> usize {
+        let variant = || self.name.parse::<Variant>().ok().filter(|_| self.kind == Kind::Variant);
+        self.views.unwrap_or_else(|| variant().map_or(1, |variant| variant.views().len()))
+    }
+
     /// The revision that a baseline was trained at; before they were counted it was 1.
     pub fn revision(&self) -> u64 {
         self.settings.get("revision").and_then(serde_json::Value::as_u64).unwrap_or(1)
@@ -183,6 +197,15 @@ pub struct PhaseOutcome {
     pub log_loss: Option<f64>,
     /// Area under the ROC of telling classes that have not arrived yet from known ones.
     pub rejection_auroc: Option<f64>,
+    /// Share of unknown queries that are taken for known ones where 95 % of the known are accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub false_positive_rate: Option<f64>,
+    /// Shares of known and of unknown queries rejected at the threshold for 5 % of the known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<[f64; 2]>,
+    /// Expected calibration error, 15 bins of as many answers each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration_error_by_mass: Option<f64>,
     /// The bins behind the calibration error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reliability: Vec<ReliabilityBin>,
@@ -344,6 +367,19 @@ mod tests {
         };
         assert_eq!(revisions(serde_json::json!({})), [3, 1, 1]);
         assert_eq!(revisions(told(2)), [3, 2, 2]);
+    }
+
+    #[test]
+    fn older_records_say_by_the_name_how_many_views_there_are() {
+        let views = |name: &str, kind: Kind, told: Option<usize>| {
+            let name = name.to_owned();
+            MethodRecord { name, kind, views: told, ..MethodRecord::default() }.views()
+        };
+        assert_eq!(views("iVoro-NFWAIL", Kind::Variant, None), 8);
+        assert_eq!(views("iVoro-AC", Kind::Variant, None), 4);
+        assert_eq!(views("slda", Kind::Peer, None), 1);
+        assert_eq!(views("PASS", Kind::Baseline, None), 1);
+        assert_eq!(views("slda-F", Kind::Peer, Some(2)), 2);
     }
 
     #[test]

@@ -18,6 +18,8 @@ use ivoro::{Samples, Split};
 
 /// Bins of the calibration error.
 const BINS: usize = 15;
+/// Share of known queries accepted where false positives are counted.
+const ACCEPTED: f64 = 0.95;
 
 /// Training and test samples arranged in phases: labels are positions in the order of arrival.
 #[derive(Clone, Debug)]
@@ -179,7 +181,7 @@ pub fn assess(evaluation: &Evaluation, labels: &[u32], phases: &[Range<usize>]) 
         (all > 0).then(|| 100.0 * right as f64 / all as f64)
     };
     let trust = Trust::of(evaluation, &rows, &truth, &predicted);
-    let (rejection_auroc, rejection_roc) = rejection(evaluation, labels, seen);
+    let rejection = Rejection::of(evaluation, labels, seen);
     PhaseOutcome {
         phase: phases.len() - 1,
         classes: seen,
@@ -194,10 +196,13 @@ pub fn assess(evaluation: &Evaluation, labels: &[u32], phases: &[Range<usize>]) 
         confusion: confusion(&truth, &predicted, seen),
         calibration_error: trust.calibration_error,
         log_loss: trust.log_loss,
-        rejection_auroc,
+        calibration_error_by_mass: trust.by_mass,
+        rejection_auroc: rejection.auroc,
+        false_positive_rate: rejection.false_positive_rate,
+        rejected: rejection.shares,
         reliability: trust.bins,
         risk_coverage: trust.risk_coverage,
-        rejection_roc,
+        rejection_roc: rejection.roc,
         burst: curves::bursts(&evaluation.distances, &rows, &truth),
         ..PhaseOutcome::default()
     }
@@ -239,6 +244,7 @@ fn confusion(truth: &[usize], predicted: &[usize], seen: usize) -> Vec<[usize; 3
 #[derive(Default)]
 struct Trust {
     calibration_error: Option<f64>,
+    by_mass: Option<f64>,
     log_loss: Option<f64>,
     bins: Vec<ReliabilityBin>,
     risk_coverage: Vec<[f64; 2]>,
@@ -256,6 +262,7 @@ impl Trust {
         let correct: Vec<bool> = truth.iter().zip(predicted).map(|(a, b)| a == b).collect();
         Self {
             calibration_error: Some(metrics::calibration_error(&confidence, &correct, BINS)),
+            by_mass: Some(metrics::calibration_error_by_mass(&confidence, &correct, BINS)),
             log_loss: Some(loss / rows.len().max(1) as f64),
             bins: curves::reliability(&confidence, &correct, BINS),
             risk_coverage: curves::risk_coverage(&confidence, &correct),
@@ -263,12 +270,31 @@ impl Trust {
     }
 }
 
-fn rejection(evaluation: &Evaluation, labels: &[u32], seen: usize) -> (Option<f64>, Vec<[f64; 2]>) {
-    let Some(strangeness) = &evaluation.strangeness else { return (None, Vec::new()) };
-    let of = |wanted: &dyn Fn(usize) -> bool| -> Vec<f64> {
-        let rows = labels.iter().zip(strangeness);
-        rows.filter(|(label, _)| wanted(**label as usize)).map(|(_, &score)| score).collect()
-    };
-    let (known, unknown) = (of(&|label| label < seen), of(&|label| label >= seen));
-    (metrics::area_under_roc(&known, &unknown), curves::rejection_roc(&known, &unknown))
+/// How well classes that have not arrived are told from known ones.
+#[derive(Default)]
+struct Rejection {
+    auroc: Option<f64>,
+    false_positive_rate: Option<f64>,
+    shares: Option<[f64; 2]>,
+    roc: Vec<[f64; 2]>,
+}
+
+impl Rejection {
+    fn of(evaluation: &Evaluation, labels: &[u32], seen: usize) -> Self {
+        let Some(strangeness) = &evaluation.strangeness else { return Self::default() };
+        let of = |wanted: &dyn Fn(usize) -> bool| -> Vec<f64> {
+            let rows = labels.iter().zip(strangeness);
+            rows.filter(|(label, _)| wanted(**label as usize)).map(|(_, &score)| score).collect()
+        };
+        let (known, unknown) = (of(&|label| label < seen), of(&|label| label >= seen));
+        let share = |threshold: f64| {
+            [&known, &unknown].map(|strangeness| metrics::rejected_share(strangeness, threshold))
+        };
+        Self {
+            auroc: metrics::area_under_roc(&known, &unknown),
+            false_positive_rate: metrics::false_positive_rate(&known, &unknown, ACCEPTED),
+            shares: evaluation.threshold.map(share),
+            roc: curves::rejection_roc(&known, &unknown),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ivoro::{Error, Matrix, Samples};
+use ivoro::{Error, Matrix, Points, Samples, View};
 use ivoro_eval::peers::{Peer, PeerSettings};
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -76,6 +76,11 @@ fn peers_match_independent_computations_after_every_phase() {
             "ranpac-chosen" => {
                 (Peer::Ranpac, PeerSettings { ranpac_ridge: None, ..golden.settings })
             }
+            "klda-chosen" => (Peer::Klda, PeerSettings { klda_gamma: None, ..golden.settings }),
+            // more samples than dimensions
+            "loranpac-tall" => {
+                (Peer::Loranpac, PeerSettings { loranpac_dim: 20, ..golden.settings })
+            }
             _ => (name.parse().unwrap(), golden.settings),
         };
         let found = replay(peer, &settings, &golden.phases(), &golden.test());
@@ -96,8 +101,7 @@ fn peers_give_the_same_bits_on_any_number_of_threads() {
         Samples::single("test", points, labels, 7).unwrap()
     };
     let (phases, test) = ([set(700, 0, 0, 4), set(600, 5, 4, 3)], set(300, 11, 0, 7));
-    let settings =
-        PeerSettings { ranpac_dim: 300, joint_iterations: 20, ..PeerSettings::default() };
+    let settings = PeerSettings { joint_iterations: 20, ..PeerSettings::default() }.with_lifts(300);
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     for peer in Peer::ALL {
         let run = || replay(peer, &settings, &phases, &test);
@@ -107,7 +111,7 @@ fn peers_give_the_same_bits_on_any_number_of_threads() {
 
 #[test]
 fn peers_refuse_gaps_returns_and_other_dimensions() {
-    let settings = PeerSettings { ranpac_dim: 9, ..PeerSettings::default() };
+    let settings = PeerSettings::default().with_lifts(9);
     let set = |labels: &[u32], dim| {
         let value = |at: usize| ((at * 7919 + 13) % 1009) as f32 / 504.5;
         let row = |row: usize| (row * dim..(row + 1) * dim).map(value).collect();
@@ -143,7 +147,91 @@ fn peers_count_what_they_keep() {
     assert_eq!(bytes(Peer::Slda), 7 * 6 * 4 + 21 * 8 + 8);
     assert_eq!(bytes(Peer::Fecam), 7 * (6 + 21) * 4);
     assert_eq!(bytes(Peer::Ranpac), 7 * 31 * 4 + 31 * 32 / 2 * 8 + 24);
+    assert_eq!(bytes(Peer::Klda), 7 * 29 * 4 + 29 * 30 / 2 * 8 + 8);
+    assert_eq!(bytes(Peer::Dsal), 2 * (7 * 37 * 4 + 37 * 38 / 2 * 8));
+    // 60 % of 60 directions, which is less than of 87 samples
+    assert_eq!(bytes(Peer::Loranpac), (36 + 7) * 60 * 4 + 8 + 24);
+    assert_eq!(bytes(Peer::Anacp), 3 * (7 * 33 * 4 + 33 * 34 / 2 * 8) + 7 * 6 * 4 + 21 * 8 + 8);
+    // of 14, 9, 21, 8, 17, 6 and 12 samples only 21 are enough for two centres
+    assert_eq!(bytes(Peer::Fenec), (8 * 6 + 7 * 21) * 4);
     assert_eq!(bytes(Peer::Joint), golden.labels.len() * (6 * 4 + 4));
+}
+
+/// Two layers at all eight views, each value of its own.
+fn seen(rows: usize, shift: usize) -> Points {
+    let value = |at: usize| ((at * 7919 + 13) % 1009) as f32 / 504.5;
+    let views = View::conventional(8).unwrap();
+    let block = |(at, dim): (usize, usize)| {
+        let first = shift + at * 1000;
+        Matrix::new(rows, dim, (0..rows * dim).map(|at| value(first + at)).collect()).unwrap()
+    };
+    let dims = (0..16).map(|at| (at, if at < 8 { 4 } else { 3 }));
+    let layers = vec!["last".to_owned(), "block3".to_owned()];
+    Points::new("test", layers, views, dims.map(block).collect()).unwrap()
+}
+
+/// The one vector that these letters stand for, put together by hand.
+fn by_hand(points: &Points, letters: &str) -> Points {
+    let turned = if letters.contains("AI") { 4 } else { 1 };
+    let layers = if letters.contains('L') { 2 } else { 1 };
+    let entry = |layer: usize, view: View, row: usize, col: usize| {
+        points.block(layer, view).unwrap().row(row)[col]
+    };
+    let mut numbers = Vec::new();
+    for row in 0..points.len() {
+        for &view in &View::ROTATIONS[..turned] {
+            for layer in 0..layers {
+                for col in 0..points.dim(layer) {
+                    let one = entry(layer, view, row, col);
+                    let mirrored = entry(layer, view.mirror(), row, col);
+                    numbers.push(if letters.contains('F') {
+                        f32::midpoint(one, mirrored)
+                    } else {
+                        one
+                    });
+                }
+            }
+        }
+    }
+    let cols = numbers.len() / points.len();
+    Points::single("test", Matrix::new(points.len(), cols, numbers).unwrap()).unwrap()
+}
+
+#[test]
+fn letters_give_a_peer_more_of_an_image() {
+    let settings = PeerSettings { joint_iterations: 20, ..PeerSettings::default() }.with_lifts(40);
+    let labels: Vec<u32> = (0..30).map(|row| row % 3).collect();
+    let names: std::sync::Arc<[String]> = (0..3).map(|class| class.to_string()).collect();
+    let (train, test) = (seen(30, 0), seen(8, 77));
+    for peer in Peer::ALL {
+        for (letters, dim) in [("F", 4), ("AI", 16), ("L", 7), ("FL", 7), ("FAIL", 28)] {
+            let distances = |peer: &str, train: Points, test: &Points| {
+                let (peer, look) = Peer::with_look(peer).unwrap();
+                let mut learner = peer.learner_of(look, &settings);
+                let train = Samples::new(train, labels.clone(), names.clone()).unwrap();
+                learner.learn(&train).unwrap();
+                (learner.name(), learner.distances(test).unwrap())
+            };
+            let name = format!("{peer}-{letters}");
+            let (found, looked) = distances(&name, train.clone(), &test);
+            let plain = (by_hand(&train, letters), by_hand(&test, letters));
+            assert_eq!((found, plain.0.dim(0)), (name.clone(), dim));
+            assert_eq!(looked, distances(peer.name(), plain.0, &plain.1).1, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_peer_refuses_features_without_its_views_and_layers() {
+    let learn = |peer: &str, samples: &Samples| {
+        let (peer, look) = Peer::with_look(peer).unwrap();
+        peer.learner_of(look, &PeerSettings::default()).learn(samples).unwrap_err()
+    };
+    let plain = features(&[vec![0.0, 1.0], vec![2.0, 3.0]], vec![0, 1]);
+    let error = learn("ncm-F", &plain);
+    assert!(matches!(&error, Error::MissingViews { variant, .. } if variant == "ncm-F"), "{error}");
+    let error = learn("ncm-L", &plain);
+    assert!(matches!(&error, Error::MissingLayer { variant, .. } if variant == "ncm-L"), "{error}");
 }
 
 /// Classes 0..6 with so many samples each, in phases of two.
@@ -176,9 +264,13 @@ proptest! {
             ranpac_dim: 20,
             ranpac_ridge: Some(1.0),
             slda_shrinkage: 0.1,
+            klda_gamma: Some(0.1),
+            klda_dim: 20,
             ..PeerSettings::default()
         };
-        for peer in Peer::ALL.into_iter().filter(|peer| peer.is_exemplar_free()) {
+        // what these keep of a phase depends on those before it
+        let others = [Peer::Dsal, Peer::Loranpac, Peer::Anacp, Peer::Joint];
+        for peer in Peer::ALL.into_iter().filter(|peer| !others.contains(peer)) {
             let last = |order: &[usize]| {
                 replay(peer, &settings, &arrival(&rows, order), &test).pop().unwrap()
             };

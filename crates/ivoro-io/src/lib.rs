@@ -8,4 +8,4 @@ mod model;
 
 pub use ivoro::{Error, Result};
 pub use lock::FileLock;
-pub use model::{load, load_predictor, save};
+pub use model::{load, load_predictor, load_receipt, save, save_receipt};

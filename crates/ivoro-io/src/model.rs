@@ -1,9 +1,9 @@
-//! Model files.
+//! Model files, and receipts.
 
 use std::path::Path;
 
 use ivoro::model::Predictor;
-use ivoro::{Model, Result, codec};
+use ivoro::{Model, Receipt, Result, codec};
 
 use crate::atomic::write_atomically;
 use crate::map::map;
@@ -21,4 +21,14 @@ pub fn load_predictor(path: &Path) -> Result<Predictor> {
 /// Saves a model: the file appears whole or not at all.
 pub fn save(model: &Model, path: &Path) -> Result<()> {
     write_atomically(path, |file| codec::write(model, path, file))
+}
+
+/// Loads a receipt.
+pub fn load_receipt(path: &Path) -> Result<Receipt> {
+    codec::decode_receipt(path, &map(path)?)
+}
+
+/// Saves a receipt: the file appears whole or not at all.
+pub fn save_receipt(receipt: &Receipt, path: &Path) -> Result<()> {
+    write_atomically(path, |file| codec::write_receipt(receipt, path, file))
 }

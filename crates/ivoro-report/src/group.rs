@@ -139,6 +139,11 @@ impl<'a> Row<'a> {
         &self.entries[0]
     }
 
+    /// How many views of each test image are looked at.
+    pub(crate) fn views(&self) -> usize {
+        self.first().method.views()
+    }
+
     /// Whether no setting was chosen on test samples: only then can it be the best of something.
     pub(crate) fn is_honest(&self) -> bool {
         self.entries.iter().all(|entry| !entry.record.tuned_on_test)
@@ -420,6 +425,11 @@ fn label(record: &RunRecord, method: &MethodRecord) -> String {
     let usual = Settings::default().volume;
     if own && (volume - usual).abs() > 1e-9 && !relevant.contains_key("volume") {
         label = format!("{label} · volume {volume}");
+    }
+    // records of whole matrices, as all were once, say nothing
+    let directions = method.settings.get("rank").and_then(Value::as_u64);
+    if let Some(count) = directions.filter(|_| own && !relevant.contains_key("rank")) {
+        label = format!("{label} · {count} directions");
     }
     if record.tuned_on.is_some() && method.kind == Kind::Variant {
         label.push_str(" · judged");

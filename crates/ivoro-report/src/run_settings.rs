@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use ivoro::head::Settings;
 use ivoro::{Variant, settings};
-use ivoro_eval::peers::PeerSettings;
+use ivoro_eval::peers::{Look, Peer, PeerSettings};
 use ivoro_eval::record::{Kind, MethodRecord, NamedValues, RunOptions, RunRecord, named_values};
 use serde_json::Value;
 
@@ -34,11 +34,13 @@ pub(crate) fn of(record: &RunRecord, method: &MethodRecord) -> RunSettings {
             found.extend(layers_of(options, &variant.layers()));
         }
         Kind::Peer => {
-            let own = format!("{}_", method.name);
+            let (peer, look) =
+                Peer::with_look(&method.name).unwrap_or((Peer::Ncm, Look::default()));
+            let own = format!("{peer}_");
             let all = options.peers.iter().flatten();
             let of_method = all.filter_map(|(name, value)| Some((name.strip_prefix(&own)?, value)));
             found.extend(of_method.map(|(name, value)| (name.to_owned(), plain(value))));
-            found.extend(layers_of(options, &(0..1)));
+            found.extend(layers_of(options, &(0..look.layers())));
         }
         Kind::Baseline => {
             let own = method.settings.get("recipe").and_then(Value::as_object);
@@ -145,6 +147,8 @@ mod tests {
         assert!(alike("iVoro", Kind::Variant) && alike("iVoro-D", Kind::Variant));
         assert!(!alike("iVoro-AC", Kind::Variant) && !alike("iVoro3", Kind::Variant));
         assert!(alike("fecam", Kind::Peer) && !alike("ranpac", Kind::Peer));
+        assert!(alike("fecam-F", Kind::Peer) && !alike("fecam-L", Kind::Peer));
+        assert!(!alike("ranpac-F", Kind::Peer));
         let [one, other] = [one, other].map(|options| made("iVoro-AI", Kind::Variant, options));
         assert_eq!(different(&one, &other), ["pairs all"]);
     }

@@ -10,7 +10,7 @@ use crate::paper::Measure;
 use crate::plot::text;
 
 const HEADER: &str = "data_set,protocol,method,kind,exemplar_free,runs,average,average_deviation,\
-    last,last_deviation,forgetting,forgetting_deviation,paper_average,paper_last,paper_forgetting,outdated";
+    last,last_deviation,forgetting,forgetting_deviation,paper_average,paper_last,paper_forgetting,outdated,views";
 
 /// One line a method, data set and protocol; fields without a number are empty.
 pub(crate) fn csv(groups: &[Group<'_>]) -> String {
@@ -24,7 +24,7 @@ pub(crate) fn csv(groups: &[Group<'_>]) -> String {
                 .join(",");
             let _ = writeln!(
                 text,
-                "{},{},{},{},{},{},{ours},{papers},{}",
+                "{},{},{},{},{},{},{ours},{papers},{},{}",
                 field(&group.data_set),
                 field(&group.protocol),
                 field(&row.label),
@@ -32,6 +32,7 @@ pub(crate) fn csv(groups: &[Group<'_>]) -> String {
                 row.exemplar_free,
                 row.entries.len(),
                 row.is_outdated(),
+                row.views(),
             );
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ivoro::model::Prediction;
 use ivoro::model::{AskOptions, Predictor};
-use ivoro::{Matrix, Model, Points, Samples, Variant};
+use ivoro::{Matrix, Model, Points, Retracted, Retraction, Samples, Variant};
 
 use crate::dataset::{Broken, Dataset, ImageInput, Images, decode_all};
 use crate::engine::cpu::CpuEngine;
@@ -347,6 +347,18 @@ impl Recogniser {
     pub fn update(&mut self, images: &[(ImageInput<'_>, &str)]) -> Result<Vec<(String, usize)>> {
         let samples = self.labelled(images)?;
         Ok(self.model.update(&samples)?)
+    }
+
+    /// Takes images back that were learned or added; see [`Model::retract`]. What a network computes depends, in its
+    /// last digits, on the images beside each one: the same images in the same order are recognised where the
+    /// model keeps a journal; others are refused unless `how` is inexact.
+    pub fn retract(
+        &mut self,
+        images: &[(ImageInput<'_>, &str)],
+        how: Retraction,
+    ) -> Result<Retracted> {
+        let samples = self.labelled(images)?;
+        Ok(self.model.retract(&samples, Retraction { recomputed: true, ..how })?)
     }
 
     /// Teaches what the network saw in a data set; see [`FrozenNetwork::samples`].

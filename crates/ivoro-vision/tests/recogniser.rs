@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use image::{Rgb, RgbImage};
 use ivoro::model::AskOptions;
-use ivoro::{Model, ModelOptions, Variant};
+use ivoro::{Model, ModelOptions, Retraction, Variant};
 use ivoro_vision::dataset::{Broken, Dataset, ImageInput, OpenOptions};
 use ivoro_vision::network::{Architecture, Normalisation, Precision, Weights};
 use ivoro_vision::shape::{Fit, How, Shape};
-use ivoro_vision::{FrozenNetwork, NetworkOptions, Recogniser};
+use ivoro_vision::{Error, FrozenNetwork, NetworkOptions, Recogniser};
 
 const SHAPE: Shape = Shape { height: 16, width: 16, channels: 3 };
 
@@ -169,4 +169,35 @@ fn a_folder_by_class_gives_the_samples_of_its_images_whatever_the_batch() {
         };
         assert_eq!(block(&other), block(&samples));
     }
+}
+
+#[test]
+fn images_are_taken_back_as_they_were_given_or_inexactly() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = taught(folder.path(), "iVoro-NW");
+    let network = FrozenNetwork::open(&network(folder.path()), &NetworkOptions::default()).unwrap();
+    let mut model = first.into_model();
+    model.set_time(1);
+    let before = model.head().clone();
+    let mut recogniser = Recogniser::new(model, network).unwrap();
+    let paths: Vec<PathBuf> =
+        (20..30).map(|number| picture(folder.path(), "green", number)).collect();
+    let images: Vec<(ImageInput<'_>, &str)> =
+        paths.iter().map(|path| (ImageInput::Path(path), "green")).collect();
+    recogniser.update(&images).unwrap();
+    let refused = recogniser.retract(&images[..3], Retraction::default());
+    let Err(Error::Method(ivoro::Error::OtherFeatures { networks: true })) = refused else {
+        panic!("{refused:?}")
+    };
+    recogniser.retract(&images, Retraction::default()).unwrap();
+    assert!(*recogniser.model().head() == before);
+    recogniser.update(&images).unwrap();
+    let inexact = Retraction { inexact: true, ..Retraction::default() };
+    for image in images.chunks(3) {
+        recogniser.retract(image, inexact).unwrap();
+    }
+    let counts = |head: &ivoro::Head| {
+        head.classes().iter().map(|class| class.statistics.count).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(recogniser.model().head()), counts(&before));
 }

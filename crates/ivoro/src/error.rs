@@ -81,9 +81,9 @@ pub enum Error {
         value: f32,
     },
 
-    /// A feature value is too large for the model's fixed-point grid.
+    /// A feature value is too large for the unit that the first samples of the model chose.
     #[error(
-        "{origin}: class {class}: {value} is outside ±{limit}, the range fixed when the model was begun"
+        "{origin}: class {class}: {value} is outside ±{limit}, which is as far as sums grow from the first samples"
     )]
     OutOfRange {
         /// The file or set.
@@ -96,13 +96,26 @@ pub enum Error {
         limit: f64,
     },
 
-    /// An exact sum would leave its 64-bit integer.
+    /// An exact sum would leave its 128-bit integer.
     #[error("class {class}: too many samples for an exact sum ({count})")]
     CountOverflow {
         /// Class name.
         class: String,
         /// Samples learned.
         count: u64,
+    },
+
+    /// A class without a name, or with one that is far too long.
+    #[error("{origin}: class {place}: a name of {found} bytes, expected 1 to {most}")]
+    ClassName {
+        /// The file or set.
+        origin: String,
+        /// Which class, counted from 0.
+        place: usize,
+        /// Bytes of its name.
+        found: usize,
+        /// Bytes of the longest name that is taken.
+        most: usize,
     },
 
     /// Two sizes that must agree do not.
@@ -225,6 +238,64 @@ pub enum Error {
         component: MixedComponent,
     },
 
+    /// Taking samples back can't be exact because of a component of this model.
+    #[error(
+        "samples of class {class} can't be taken back exactly: {component}; {}",
+        component.alternative()
+    )]
+    RetractInexact {
+        /// Class name.
+        class: String,
+        /// The component that was computed from the samples.
+        component: MixedComponent,
+    },
+
+    /// More would be taken back than was given.
+    #[error("class {class}: more would be taken back than was given: {reason}")]
+    NotGiven {
+        /// Class name.
+        class: String,
+        /// How that shows.
+        reason: NotGiven,
+    },
+
+    /// Features that were computed again may differ from those that were learned.
+    #[error(
+        "the samples can't be taken back exactly: {}",
+        if *networks {
+            "the last digits of what a network computes depend on the machine, the engine and the images beside them"
+        } else {
+            "N or K computed their points on a machine whose arithmetic differs from this one's, or is not known"
+        }
+    )]
+    OtherFeatures {
+        /// Whether a network computed them; else the letters N or K did.
+        networks: bool,
+    },
+
+    /// A receipt is of no use here.
+    #[error("the receipt can't be used: {reason}")]
+    Receipt {
+        /// Why not.
+        reason: ReceiptRefusal,
+    },
+
+    /// A class was to get the name of another one.
+    #[error("a class {class} is in the model already")]
+    NameTaken {
+        /// Class name.
+        class: String,
+    },
+
+    /// A sealed class keeps no sums that samples could be added to or taken from.
+    #[error(
+        "class {class} is sealed: it keeps no sums, so no sample can be added or taken away; it can be asked, forgotten and merged with other classes"
+    )]
+    Sealed {
+        /// Class name.
+        class: String,
+    },
+
     /// Two models can't be merged.
     #[error("the models can't be merged: {reason}")]
     Merge {
@@ -283,6 +354,55 @@ impl MixedComponent {
     }
 }
 
+/// How it shows that samples were never given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotGiven {
+    /// There are fewer samples.
+    #[error("the model has {kept} of its samples, to be taken are {taken}")]
+    Count {
+        /// Samples of the class.
+        kept: u64,
+        /// Samples to be taken.
+        taken: u64,
+    },
+    /// What would remain is impossible.
+    #[error("no {left} samples have the sums that would remain, so others were learned than these")]
+    Sums {
+        /// Samples that would remain.
+        left: u64,
+    },
+}
+
+/// Why a receipt is of no use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReceiptRefusal {
+    /// It is of a model of another kind.
+    #[error("{what} of its model differs: expected {own}, found {other}")]
+    Differs {
+        /// What differs.
+        what: &'static str,
+        /// In the model.
+        own: String,
+        /// In the receipt.
+        other: String,
+    },
+    /// What it says was taken back already.
+    #[error("its samples were taken back already")]
+    Used,
+    /// It is not of all samples of a class.
+    #[error("class {class}: {left} of its {all} samples are in no receipt")]
+    Incomplete {
+        /// Class name.
+        class: String,
+        /// Samples in no receipt.
+        left: u64,
+        /// Samples of the class.
+        all: u64,
+    },
+}
+
 /// Why two models can't be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -295,6 +415,14 @@ pub enum MergeRefusal {
         "class {class} of the ancestor is missing in one of the two, and a scatter of all classes together can't lose it"
     )]
     PooledScatter {
+        /// Class name.
+        class: String,
+    },
+    /// A class of both models is sealed in one of them.
+    #[error(
+        "class {class} is in both and sealed in one of them: without its sums, samples can't be added to it"
+    )]
+    Sealed {
         /// Class name.
         class: String,
     },

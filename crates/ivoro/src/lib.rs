@@ -4,11 +4,16 @@
 // kernels, generators and optimisers, and may change in any version.
 pub mod calibration;
 pub mod codec;
+mod default_variant;
 pub mod diagram;
 pub mod error;
 pub mod head;
+pub mod interrupt;
+pub mod journal;
 #[doc(hidden)]
 pub mod lbfgs;
+mod leave_one_out;
+mod lesson;
 #[doc(hidden)]
 pub mod lift;
 #[doc(hidden)]
@@ -29,6 +34,7 @@ mod setting_range;
 #[doc(hidden)]
 pub mod softmax;
 pub mod statistics;
+mod temperature;
 pub mod transform;
 pub mod tune;
 #[doc(hidden)]
@@ -37,10 +43,13 @@ pub mod uncertainty;
 pub mod vectors;
 
 pub use calibration::Calibration;
+pub use default_variant::Budget;
 pub use error::{Error, Result};
-pub use head::{Approximation, BurstRule, Forgetting, Head, Merging, Search, Settings, Variant};
+pub use head::{Approximation, BurstRule, Forgetting, Head, Merging, Retracted, Retraction};
+pub use head::{SealOptions, Sealing, Search, Settings, Variant};
 pub use head::{audit, settings};
+pub use journal::Journal;
 pub use matrix::Matrix;
-pub use model::{Evaluation, Model, ModelOptions, Predictor};
+pub use model::{Evaluation, Model, ModelOptions, Predictor, Receipt};
 pub use prediction::{AskOptions, Candidate, Prediction};
 pub use samples::{Points, Samples, Split, View};

@@ -15,13 +15,19 @@
 //! `2 · ⌈input / 2⌉ · j ..`, and each two words give two normals by the Box–Muller transform.
 
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::linalg;
+use crate::linalg::Columns;
 use crate::matrix::Matrix;
 use crate::random::{normal_pair, unit};
+
+/// Most bytes of directions that are kept, of all lifts together: 256 MB.
+const KEPT: usize = 1 << 28;
+/// Directions made at a time where they are not kept.
+const AT_ONCE: usize = 4096;
 
 /// A seeded random projection followed by a ReLU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,9 +58,26 @@ impl Lift {
     /// # Panics
     /// If the rows are not of the input dimension.
     pub fn apply(&self, points: &Matrix) -> Matrix {
-        let mut lifted = linalg::times_transposed_alike(points, &self.weights(0..self.output));
-        lifted.as_mut_slice().par_iter_mut().for_each(|value| *value = value.max(0.0));
-        lifted
+        let mut lifted = Matrix::zeros(points.rows(), self.output);
+        for first in (0..self.output).step_by(AT_ONCE) {
+            let range = first..(first + AT_ONCE).min(self.output);
+            let part = self.columns(range.clone()).products(points);
+            let rows = lifted.as_mut_slice().par_chunks_exact_mut(self.output.max(1));
+            rows.zip(part.as_slice().par_chunks_exact(range.len())).for_each(|(row, part)| {
+                row[range.clone()].copy_from_slice(part);
+            });
+        }
+        rectified(lifted)
+    }
+
+    /// Some directions, packed.
+    fn columns(&self, columns: Range<usize>) -> Columns {
+        Columns::new(self.weights(columns).as_slice(), self.input)
+    }
+
+    /// Bytes of all directions.
+    fn bytes(&self) -> usize {
+        self.input.saturating_mul(self.output).saturating_mul(size_of::<f32>())
     }
 
     /// The scaled normals of some output columns, one row a column.
@@ -71,6 +94,41 @@ impl Lift {
         for (entry, normal) in out.iter_mut().zip(normals(self.seed, column, self.input)) {
             *entry = (scale * normal) as f32;
         }
+    }
+}
+
+fn rectified(mut lifted: Matrix) -> Matrix {
+    lifted.as_mut_slice().par_iter_mut().for_each(|value| *value = value.max(0.0));
+    lifted
+}
+
+/// Directions of lifts, kept from one query to the next: making them takes far longer than a query.
+#[derive(Debug, Default)]
+pub(crate) struct LiftCache {
+    kept: Mutex<Vec<(Lift, Arc<Columns>)>>,
+}
+
+impl LiftCache {
+    /// Lifts every row, with directions that are kept if there is room for them.
+    pub(crate) fn apply(&self, lift: Lift, points: &Matrix) -> Matrix {
+        match self.columns(lift) {
+            Some(columns) => rectified(columns.products(points)),
+            None => lift.apply(points),
+        }
+    }
+
+    fn columns(&self, lift: Lift) -> Option<Arc<Columns>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, columns)) = kept.iter().find(|(other, _)| *other == lift) {
+            return Some(Arc::clone(columns));
+        }
+        let bytes: usize = kept.iter().map(|(_, columns)| columns.bytes()).sum();
+        if bytes.saturating_add(lift.bytes()) > KEPT {
+            return None;
+        }
+        let columns = Arc::new(lift.columns(0..lift.output));
+        kept.push((lift, Arc::clone(&columns)));
+        Some(columns)
     }
 }
 
@@ -112,6 +170,20 @@ mod tests {
         let (mean, square) =
             (values().sum::<f64>() / count, values().map(|v| v * v).sum::<f64>() / count);
         assert!(mean.abs() < 0.02 && (square - 1.0).abs() < 0.03, "{mean} {square}");
+    }
+
+    #[test]
+    fn directions_that_are_kept_change_no_bit() {
+        let value = |at: usize| ((at * 7919 + 13) % 1009) as f32 / 504.5 - 1.0;
+        let points = Matrix::new(9, 30, (0..270).map(value).collect()).unwrap();
+        let (lift, cache) = (Lift::new(30, AT_ONCE + 70, 5), LiftCache::default());
+        let expected = lift.apply(&points);
+        for _ in 0..2 {
+            assert_eq!(cache.apply(lift, &points), expected);
+        }
+        assert_eq!(cache.kept.lock().unwrap().len(), 1);
+        let large = Lift::new(1, KEPT, 5);
+        assert!(cache.columns(large).is_none());
     }
 
     #[test]

@@ -1,23 +1,33 @@
 //! A model people work with: a head, its settings chosen on the base phase, and what turns its
 //! distances into probabilities and rejections.
 
+mod receipt;
+mod taking_back;
+
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::calibration::{Calibration, softmin};
+use crate::default_variant::{self, Budget};
 use crate::diagram::Nearest;
 use crate::error::{Error, Result};
 pub use crate::head::BurstRule;
 use crate::head::{
-    Answers, Approximation, Forgetting, Head, Indexed, Merging, Scatter, Settings, Variant,
-    strangeness,
+    Answers, Approximation, Forgetting, Head, Indexed, Merging, Scatter, SealOptions, Sealing,
+    Settings, Variant,
 };
+use crate::journal::{Journal, Verb};
+use crate::lesson;
 use crate::matrix::Matrix;
 pub use crate::prediction::{AskOptions, Candidate, Prediction};
 use crate::rehearsal::Rehearsal;
 use crate::samples::{Points, Samples};
 use crate::tune::{Choice, Given, Tuner};
 
+pub use receipt::Receipt;
+
+/// The largest ridge that is tried where smaller ones leave a metric that can't be inverted.
+const MOST_RIDGE: f64 = 100.0;
 /// Distances held at once while queries are compared with all classes: 256 MB.
 const MOST_DISTANCES: usize = 1 << 26;
 
@@ -37,9 +47,18 @@ pub struct Model {
     head: Head,
     given: Given,
     tuner: Arc<Tuner>,
+    /// Where no variant was named: what the one may cost that is chosen with the first classes.
+    budget: Option<Budget>,
     pub(crate) calibration: Option<Calibration>,
     pub(crate) choices: Vec<Choice>,
     pub(crate) network: Option<String>,
+    pub(crate) journal: Journal,
+    /// On whose arithmetic N and K made points.
+    pub(crate) machines: Vec<String>,
+    /// What this machine's is, once it was asked for.
+    arithmetic: OnceLock<Option<String>>,
+    /// The time for the journal, where it was told.
+    now: Option<u64>,
 }
 
 /// What a learner says of queries, for an evaluation.
@@ -63,8 +82,20 @@ pub struct Evaluation {
     pub strangeness: Option<Vec<f64>>,
     /// How much the views of each query disagree, where there are several.
     pub uncertainty: Option<Vec<f64>>,
-    /// Temperature that turns distances into probabilities, where one was fitted.
+    /// Temperature that turns distances into probabilities, where there is one.
     pub temperature: Option<f64>,
+    /// Strangeness above which 5 % of known queries are to be rejected, where that can be said.
+    pub threshold: Option<f64>,
+}
+
+/// Share of known queries that an evaluation rejects.
+const REJECTED: f64 = 0.05;
+
+impl Evaluation {
+    /// Distances alone.
+    pub fn of(distances: Matrix) -> Self {
+        Self { distances, strangeness: None, uncertainty: None, temperature: None, threshold: None }
+    }
 }
 
 /// How a model is set up.
@@ -94,7 +125,17 @@ impl Model {
     pub fn new(variant: Variant, options: ModelOptions) -> Self {
         let ModelOptions { settings, given, tuner } = options;
         let head = Head::unchecked(variant, settings);
-        Self { head, given, tuner, calibration: None, choices: Vec::new(), network: None }
+        let model = Self::from_parts(head, None, Vec::new(), None);
+        Self { given, tuner, ..model }
+    }
+
+    /// A model that knows no class and takes, with the first ones, the variant that suits them best
+    /// within a budget. From then on it keeps to it.
+    ///
+    /// Until then its head is one of `iVoro-NFW`, which says what images should be looked at.
+    pub fn choosing(options: ModelOptions, budget: Budget) -> Self {
+        let variant = Variant { flip: true, ..default_variant::FIRST };
+        Self { budget: Some(budget), ..Self::new(variant, options) }
     }
 
     pub(crate) fn from_parts(
@@ -103,7 +144,19 @@ impl Model {
         choices: Vec<Choice>,
         network: Option<String>,
     ) -> Self {
-        Self { head, given: Given::default(), tuner: Arc::default(), calibration, choices, network }
+        Self {
+            head,
+            given: Given::default(),
+            tuner: Arc::default(),
+            budget: None,
+            calibration,
+            choices,
+            network,
+            journal: Journal::default(),
+            machines: Vec::new(),
+            arithmetic: OnceLock::new(),
+            now: None,
+        }
     }
 
     pub(crate) fn reduce_to_predictor(&mut self, scatter: &mut Scatter<'_>) -> Result<()> {
@@ -140,7 +193,8 @@ impl Model {
         &self.head
     }
 
-    /// Temperature and thresholds, where the base phase allowed them.
+    /// What temperature and thresholds come from; none of a model of version 0.1 whose
+    /// base phase was too small.
     pub fn calibration(&self) -> Option<&Calibration> {
         self.calibration.as_ref()
     }
@@ -152,19 +206,106 @@ impl Model {
 
     /// Learns new classes as one phase; the first one also settles what was not given.
     pub fn learn(&mut self, phase: &Samples) -> Result<()> {
+        let classes = self.named(phase);
+        self.entered(Verb::Learn, classes, None, |model| model.learn_phase(phase))?;
+        self.note_machine();
+        Ok(())
+    }
+
+    fn learn_phase(&mut self, phase: &Samples) -> Result<()> {
         if !self.head.layers().is_empty() {
-            return self.head.learn(phase);
+            return self.learn_later(phase);
         }
-        let defaults = self.head.settings().clone();
-        let variant = self.head.variant();
+        let (mut variant, mut defaults) = (self.head.variant(), self.head.settings().clone());
         let rehearsal = Rehearsal::of(phase, defaults.seed);
+        let mut choices = Vec::new();
+        if let Some(budget) = self.budget {
+            defaults.check()?;
+            let asked = (&defaults, &self.given, &*self.tuner);
+            let chosen = default_variant::choose(phase, asked, budget, rehearsal.as_ref())?;
+            (variant, defaults) = (chosen.variant, chosen.settings);
+            choices.push(chosen.choice);
+        }
         let tuned = self.tuner.tune(variant, &defaults, &self.given, rehearsal.as_ref())?;
-        let mut head = Head::new(variant, tuned.settings)?.sharing(self.tuner.probes());
+        choices.extend(tuned.choices);
+        let mut settings = tuned.settings;
+        let (head, calibration) = loop {
+            match self.begun(variant, settings.clone(), phase) {
+                // what was chosen for fewer samples must not stop the learning of all
+                Err(Error::NotPositiveDefinite { .. })
+                    if self.given.ridge.is_none() && settings.ridge < MOST_RIDGE =>
+                {
+                    settings.ridge = 10.0 * settings.ridge.max(MOST_RIDGE / 1e4);
+                    choices.push(Choice {
+                        setting: "ridge".to_owned(),
+                        value: settings.ridge.to_string(),
+                        variant: variant.to_string(),
+                        rule: "a smaller one could not be inverted".to_owned(),
+                        ..Choice::default()
+                    });
+                }
+                begun => break begun?,
+            }
+        };
+        (self.head, self.calibration, self.choices) = (head, Some(calibration), choices);
+        (self.budget, self.arithmetic) = (None, OnceLock::new());
+        Ok(())
+    }
+
+    /// A head that has learned the first phase with these settings, and its calibration.
+    fn begun(
+        &self,
+        variant: Variant,
+        settings: Settings,
+        phase: &Samples,
+    ) -> Result<(Head, Calibration)> {
+        let mut head = Head::new(variant, settings)?.sharing(self.tuner.probes());
+        let before = (!head.is_additive()).then(|| head.clone());
         head.learn(phase)?;
-        let fitted = rehearsal.as_ref().map(|it| it.calibrate(&head)).transpose()?;
-        self.calibration = fitted.filter(Calibration::is_finite);
-        self.choices = tuned.choices;
-        self.head = head;
+        let mut calibration = Calibration::default();
+        if let Some(measured) = lesson::measure(before.as_ref(), &head, phase)? {
+            calibration.add(measured);
+        }
+        Ok((head, calibration))
+    }
+
+    /// Learns a phase that is not the first, and asks it before it counts.
+    fn learn_later(&mut self, phase: &Samples) -> Result<()> {
+        let before = (!self.head.is_additive()).then(|| self.head.clone());
+        self.head.learn(phase)?;
+        let Some(calibration @ Calibration::Lessons(_)) = &mut self.calibration else {
+            return Ok(());
+        };
+        let last = calibration.lessons().iter().map(|lesson| lesson.known).max();
+        if lesson::is_due(&self.head, last)
+            && let Some(measured) = lesson::measure(before.as_ref(), &self.head, phase)?
+        {
+            calibration.add(measured);
+        }
+        Ok(())
+    }
+
+    /// Calibrates on samples of known classes that the model has not learned: from now on they alone,
+    /// and lessons yet to come, say how strange known queries are and how sure answers may be.
+    /// Samples that were learned look better than queries will.
+    ///
+    /// ```
+    /// # use ivoro::{Matrix, Model, Samples, Variant};
+    /// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+    /// # let mut model = Model::new("iVoro".parse::<Variant>()?, Default::default());
+    /// # model.learn(&Samples::single("monday", points, vec![0, 0, 1, 1], 2)?)?;
+    /// let points = Matrix::new(2, 2, vec![0.1, 0.2, 5.2, 5.0])?;
+    /// model.calibrate(&Samples::single("held out", points, vec![0, 1], 2)?)?;
+    /// assert_eq!(model.calibration().unwrap().samples(), 2);
+    /// # Ok::<(), ivoro::Error>(())
+    /// ```
+    pub fn calibrate(&mut self, samples: &Samples) -> Result<()> {
+        let measured = lesson::measure_fresh(&self.head, samples)?;
+        let mut calibration = Calibration::default();
+        calibration.add(measured.ok_or_else(|| Error::Unsupported {
+            what: format!("{}: distances to these samples can't be calibrated", samples.origin()),
+        })?);
+        self.calibration = Some(calibration);
         Ok(())
     }
 
@@ -191,14 +332,38 @@ impl Model {
 
     /// Adds samples to known classes; see [`Head::update`].
     pub fn update(&mut self, samples: &Samples) -> Result<Vec<(String, usize)>> {
-        self.head.update(samples)
+        let classes = self.named(samples);
+        let report =
+            self.entered(Verb::Update, classes, None, |model| model.head.update(samples))?;
+        self.note_machine();
+        Ok(report)
     }
 
     /// Forgets a class; see [`Head::forget`]. Settings and calibration chosen on the base phase
     /// stay as they are; under W the temperature goes with the metric until a class of the base
     /// phase is forgotten.
     pub fn forget(&mut self, class: &str, how: Forgetting) -> Result<()> {
-        self.changing_the_first(|head| head.forget(class, how))
+        self.entered(Verb::Forget, vec![class.to_owned()], None, |model| {
+            model.changing_the_first(|head| head.forget(class, how))
+        })?;
+        self.drop_measured(&[class.to_owned()]);
+        Ok(())
+    }
+
+    /// What was measured of classes that are forgotten goes with them.
+    fn drop_measured(&mut self, classes: &[String]) {
+        if let Some(calibration) = &mut self.calibration {
+            calibration.forget(classes);
+        }
+    }
+
+    /// Seals classes of Q, those named or all: afterwards they keep a centre and few directions and no
+    /// sums. They can be asked, forgotten exactly, and merged exactly with models of other classes
+    /// that share the sealed metric: those that started from this one. No sample can be added to them
+    /// or taken away any more. The first sealing fixes the metric; classes that are learned later are
+    /// measured in it. See [`SealOptions`].
+    pub fn seal(&mut self, classes: Option<&[String]>, options: SealOptions) -> Result<Sealing> {
+        self.head.seal(classes, options)
     }
 
     /// Changes the head. Where classes of the first phase go with it, the temperature is from now on
@@ -216,8 +381,9 @@ impl Model {
     /// The calibration with the temperature of now, whatever the first phase will be.
     fn settled_calibration(&self) -> Option<Calibration> {
         let fitted = self.calibration.clone()?;
-        let now = self.fitted_temperature().ok().flatten().unwrap_or(fitted.temperature);
-        Some(Calibration { temperature: now, reach: None, ..fitted })
+        let Calibration::Fixed(fixed) = fitted else { return Some(fitted) };
+        let now = self.fitted_temperature().ok().flatten().unwrap_or(fixed.temperature);
+        Some(Calibration::Fixed(fixed.settled(now)))
     }
 
     /// A model of the same variant, settings, calibration and value range that knows no class; see
@@ -240,8 +406,9 @@ impl Model {
         Ok(())
     }
 
-    /// T of p_k ∝ exp(−d_k / T): fitted on held-out samples of the base phase, or, where that was
-    /// too small, that of round Gaussian classes whose spread is the mean one.
+    /// T of p_k ∝ exp(−d_k / T): measured on samples before they were learned, in units of the gap
+    /// between classes; or, in an older model without calibration, that of round Gaussian classes
+    /// whose spread is the mean one.
     pub fn temperature(&self) -> Result<f64> {
         if let Some(fitted) = self.fitted_temperature()? {
             return Ok(fitted);
@@ -258,9 +425,20 @@ impl Model {
 
     /// The fitted one, in the metric of now.
     fn fitted_temperature(&self) -> Result<Option<f64>> {
-        let Some(fitted) = &self.calibration else { return Ok(None) };
-        let reach = if fitted.reach.is_some() { self.head.reach()? } else { None };
-        Ok(Some(fitted.temperature_at(reach)))
+        let known = self.head.classes().len();
+        Ok(match &self.calibration {
+            None => None,
+            Some(Calibration::Fixed(fixed)) => {
+                let reach = if fixed.reach.is_some() { self.head.reach()? } else { None };
+                Some(fixed.temperature_at(reach))
+            }
+            Some(Calibration::Lessons(_)) if known == 0 => None,
+            Some(Calibration::Lessons(measured)) => {
+                let gap = Some(self.head.background()?.gap).filter(|gap| *gap > 0.0);
+                // a single class, or classes at the same place: any temperature says the same
+                Some(gap.map_or(1.0, |gap| gap * measured.temperature(known)))
+            }
+        })
     }
 
     /// Merges another model; see [`Head::merge`].
@@ -268,14 +446,19 @@ impl Model {
         if let Some(theirs) = &other.network {
             self.check_network(theirs)?;
         }
+        let before = self.head.samples();
         let ancestor = ancestor.map(|model| &model.head);
         let report = self.changing_the_first(|head| head.merge(&other.head, ancestor))?;
-        if self.calibration.is_none() {
-            self.calibration = other.settled_calibration();
+        match (&mut self.calibration, other.settled_calibration()) {
+            (Some(own), Some(theirs)) => own.join(&theirs),
+            (own @ None, theirs) => *own = theirs,
+            (Some(_), None) => {}
         }
+        self.drop_measured(&report.forgotten);
         if self.network.is_none() {
             self.network.clone_from(&other.network);
         }
+        self.join_history(other, &report, before);
         Ok(report)
     }
 
@@ -317,17 +500,17 @@ impl Model {
         options: AskOptions,
     ) -> Result<Vec<Prediction>> {
         let top = options.top.clamp(1, self.head.classes().len().max(1));
-        let typical = self.head.typical_distances()?;
         let found = self.head.ask_index(indexed, queries, top)?;
-        let prediction = |found: &[Nearest]| {
+        let nearest: Vec<Nearest> = found.chunks_exact(top).map(|found| found[0]).collect();
+        let judged = self.head.strangeness_of_nearest(queries, &nearest)?;
+        let judged = if self.is_fixed() { judged.1 } else { judged.0 };
+        let prediction = |(found, strangeness): (&[Nearest], f64)| {
             let reached = found.iter().filter(|nearest| nearest.distance.is_finite());
             let candidate = |nearest: &Nearest| Candidate {
                 class: self.head.classes()[nearest.cell as usize].name.clone(),
                 distance: nearest.distance,
                 probability: None,
             };
-            let strangeness =
-                strangeness(f64::from(found[0].distance), typical[found[0].cell as usize]);
             Prediction {
                 top: reached.map(candidate).collect(),
                 uncertainty: 0.0,
@@ -337,7 +520,7 @@ impl Model {
                 approximate: true,
             }
         };
-        Ok(found.chunks_exact(top).map(prediction).collect())
+        Ok(found.chunks_exact(top).zip(judged).map(prediction).collect())
     }
 
     /// Compares every query with every class.
@@ -348,7 +531,7 @@ impl Model {
         options: AskOptions,
     ) -> Result<Vec<Prediction>> {
         let absolute = threshold.is_some() || !self.head.variant().lift;
-        let answers = self.head.ask(queries, absolute)?;
+        let answers = self.judged(queries, absolute)?;
         let voted = options.burst.is_some_and(|(_, rule)| answers.votes_in_bursts(rule));
         let answers = match options.burst {
             Some((size, rule)) => answers.in_bursts(size, rule)?,
@@ -368,6 +551,17 @@ impl Model {
                 prediction
             })
             .collect())
+    }
+
+    /// What the head says of queries, with the strangeness that thresholds are about.
+    pub fn judged(&self, queries: &Points, absolute: bool) -> Result<Answers> {
+        let answers = self.head.ask(queries, absolute)?;
+        Ok(if self.is_fixed() { answers.with_plain_strangeness() } else { answers })
+    }
+
+    /// Whether thresholds are those of an older model.
+    fn is_fixed(&self) -> bool {
+        !matches!(self.calibration, Some(Calibration::Lessons(_)))
     }
 
     fn prediction(
@@ -407,12 +601,13 @@ impl Model {
 
     /// Distances to all classes and whatever else the model can say of queries.
     pub fn evaluate(&self, queries: &Points) -> Result<Evaluation> {
-        let answers = self.head.ask(queries, !self.head.variant().lift)?;
+        let answers = self.judged(queries, !self.head.variant().lift)?;
         let (views, _) = self.head.variant().separate();
         Ok(Evaluation {
             strangeness: (!self.head.variant().lift).then_some(answers.strangeness),
             uncertainty: (views > 1).then_some(answers.uncertainty),
             temperature: self.fitted_temperature()?,
+            threshold: self.threshold(REJECTED).ok(),
             distances: answers.distances,
         })
     }
@@ -428,10 +623,22 @@ impl Model {
                 reason,
             });
         }
-        let what = "rejection needs a threshold, and the base phase was too small to fit one \
-                    (two classes with five samples each)";
-        let missing = || Error::Unsupported { what: what.to_owned() };
-        Ok(self.calibration.as_ref().ok_or_else(missing)?.threshold(share))
+        let refused = |what: &str| Error::Unsupported { what: what.to_owned() };
+        let Some(calibration) = &self.calibration else {
+            return Err(refused(
+                "rejection needs a threshold, and this model of an earlier version has none; \
+                 calibrate it on samples it has not learned",
+            ));
+        };
+        let classes = self.head.classes().len();
+        let is_fixed = matches!(calibration, Calibration::Fixed(_));
+        if !is_fixed && classes > 0 && self.head.background()?.usual <= 0.0 {
+            return Err(refused(
+                "rejection needs to know how far samples lie from their class: a second class, or \
+                 a second sample that differs",
+            ));
+        }
+        Ok(calibration.threshold(share, classes))
     }
 }
 

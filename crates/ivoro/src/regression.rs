@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, text_choice};
+use crate::interrupt;
 use crate::lbfgs;
 use crate::linalg::{THIN, add_thin_sums, thin_products};
 use crate::matrix::Matrix;
@@ -231,6 +232,7 @@ impl<'a> Objective<'a> {
 
 /// W_k·z of a block of rows, one row per class.
 fn products(weight: &[f32], rows: &[f32], (classes, dim): (usize, usize), out: &mut [f32]) {
+    interrupt::check();
     if classes <= THIN {
         return thin_products(weight, rows, dim, out);
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::vectors::too_large;
@@ -293,6 +295,20 @@ impl Samples {
         for block in blocks {
             hasher.update_rayon(bytemuck::cast_slice(block.as_slice()));
         }
+    }
+
+    /// A hash of each row's numbers and the seed: sorted by it, rows are in the same random order
+    /// wherever they stood.
+    pub(crate) fn row_hashes(&self, seed: u64) -> Vec<[u8; 32]> {
+        let hash = |row: usize| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&seed.to_le_bytes());
+            for block in &self.points.blocks {
+                hasher.update(bytemuck::cast_slice(block.row(row)));
+            }
+            *hasher.finalize().as_bytes()
+        };
+        (0..self.len()).into_par_iter().map(hash).collect()
     }
 
     /// A copy of the rows named, in the order given.

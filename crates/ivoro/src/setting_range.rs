@@ -48,6 +48,8 @@ pub enum SettingRange {
     Weights,
     /// Whole numbers from 1 to 1048576.
     Dimension,
+    /// The same, or the word for all of them.
+    Rank,
     /// Whole numbers from 1 to 1000000.
     Iterations,
     /// Whole numbers.
@@ -70,7 +72,7 @@ impl SettingRange {
                 refuse(value.to_string(), "at least one must be positive")
             }
             SettingValue::Whole(number) => match self {
-                Self::Dimension if !(1..=1 << 20).contains(number) => {
+                Self::Dimension | Self::Rank if !(1..=1 << 20).contains(number) => {
                     refuse(value.to_string(), "must lie in 1..=1048576")
                 }
                 Self::Iterations if !(1..=1_000_000).contains(number) => {
@@ -107,6 +109,7 @@ impl fmt::Display for SettingRange {
             Self::NotZero => "not 0",
             Self::Weights => "0 or more, not both 0",
             Self::Dimension => "1 to 1048576",
+            Self::Rank => "1 to 1048576, or full",
             Self::Iterations => "1 to 1000000",
             Self::NotNegative | Self::Whole => "0 or more",
             Self::Words(words) => return f.write_str(&words.join(", ")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -47,19 +47,22 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
     """A classifier that is taught new classes at any time and keeps no sample.
 
     Of each class it keeps a count and a few exact sums of features; the classifier is a Voronoi
-    diagram of the class means. Settings that are None are chosen on the first classes, by holding
-    out a fifth of their samples.
+    diagram of the class means. Settings that are None are chosen on the first classes, by asking
+    each of their samples as if it had not been learned.
 
     Parameters
     ----------
-    variant : str, default="iVoro-NW"
-        What is switched on: ``iVoro[3][-[N][F][K][W|Q][D][R][AC|AI][L]]``.
+    variant : str, optional
+        What is switched on: ``iVoro[3][-[N][F][K][W|Q][D][R][AC|AI][L]]``. None takes the variant
+        that suits the first classes best within ``budget``; see ``variant_`` and ``choices_``.
     exponent, scale, shift : float, optional
         λ, w and η of the letter N.
     ridge : float, optional
         ε of W and Q, as a share of the mean variance.
     prior : float, optional
         κ of Q: for how many samples of a class the pooled covariance counts.
+    rank : int or "full", optional
+        Q: directions in which a class has a variance of its own, or a whole matrix.
     layer_weights : pair of float, optional
         L: weights of the last layer and of the block before it.
     weight_decay : float, optional
@@ -85,10 +88,16 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Most iterations (L-BFGS) or epochs (Adam) of a probe.
     lift : int, default=10000
         Dimension of K's lifted space.
+    ridge_per : {"mean", "feature", "auto"}, default="auto"
+        What the ridge of W is a share of: the mean variance, each feature's own, or the latter
+        where features are of mixed scale.
     scatter : {"pooled", "per-class"}, default="pooled"
-        What W keeps: one matrix, or one for each class, so that classes can be forgotten.
+        What W keeps: one matrix, or one for each class, so that classes can be forgotten without
+        their samples or receipts.
     seed : int, default=1993
         Seed of everything random.
+    budget : float, default=200
+        KB (1,024 bytes) that a class may add to the model where the variant is chosen.
     threads : int, optional
         Number of threads; -1 is all cores. None takes RAYON_NUM_THREADS, else OMP_NUM_THREADS,
         else all cores. Results do not depend on it.
@@ -104,13 +113,17 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Samples learned of each class.
     phases_ : list of int
         How many classes arrived together, phase by phase.
+    variant_ : str
+        The variant in use.
     settings_ : dict
         All settings in use.
     choices_ : list of dict
         How settings were chosen.
     calibrated_ : bool
-        Whether probabilities and rejection were fitted on held-out samples. It takes two classes
-        of five samples each; without, probabilities assume round Gaussian classes.
+        Whether probabilities and rejection were measured on samples that were not learned yet. It
+        takes a class of two samples; without, they follow a rule of thumb.
+    journal_ : dict
+        When what was done to the classifier.
     n_features_in_ : int
         Dimension of the last layer.
 
@@ -140,13 +153,14 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        variant: str = "iVoro-NW",
+        variant: str | None = None,
         *,
         exponent: float | None = None,
         scale: float | None = None,
         shift: float | None = None,
         ridge: float | None = None,
         prior: float | None = None,
+        rank: int | str | None = None,
         layer_weights: tuple[float, float] | None = None,
         weight_decay: float | None = None,
         beta: float | None = None,
@@ -159,8 +173,10 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         optimiser: str = "lbfgs",
         iterations: int = 100,
         lift: int = 10_000,
+        ridge_per: str = "auto",
         scatter: str = "pooled",
         seed: int = 1993,
+        budget: float = 200.0,
         threads: int | None = None,
     ) -> None:
         self.variant = variant
@@ -169,6 +185,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         self.shift = shift
         self.ridge = ridge
         self.prior = prior
+        self.rank = rank
         self.layer_weights = layer_weights
         self.weight_decay = weight_decay
         self.beta = beta
@@ -181,8 +198,10 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         self.optimiser = optimiser
         self.iterations = iterations
         self.lift = lift
+        self.ridge_per = ridge_per
         self.scatter = scatter
         self.seed = seed
+        self.budget = budget
         self.threads = threads
 
     # -- learning ---------------------------------------------------------------------------------
@@ -208,14 +227,26 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         >>> model.classes_.tolist(), model.centroids_.tolist()
         (['a', 'b'], [[0.5], [5.0]])
         """
+        return self._fit(X, y, None)
+
+    def _fit(
+        self, X: Any, y: ArrayLike, receipt: str | os.PathLike[str] | None
+    ) -> IVoroClassifier:
         arrays, labels = self._samples(X, y, reset=True)
-        model = Model(self.variant, self._settings())
+        model = Model(self.variant, self._settings(), self.budget)
         with self._changes:
-            self._teach(model, labels[:0], arrays, labels)
+            self._teach(model, labels[:0], arrays, labels, receipt)
             self._begun = self._parameters()
         return self
 
-    def partial_fit(self, X: Any, y: ArrayLike, classes: Any = None) -> IVoroClassifier:
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: Any = None,
+        *,
+        receipt: str | os.PathLike[str] | None = None,
+    ) -> IVoroClassifier:
         """Learn more: classes never seen before, more samples of known ones, or both.
 
         The new classes of a call are one phase. On an error nothing has changed. The first call
@@ -229,6 +260,10 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
             Labels.
         classes : ignored
             Other estimators want all classes announced here. This one doesn't.
+        receipt : path-like, optional
+            A new file for the receipt: the exact sums that these samples add. With it `unlearn` and
+            `forget` take them back on any machine, without the samples. It reveals the features of
+            few samples and is kept nowhere else.
 
         Returns
         -------
@@ -243,14 +278,155 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         """
         with self._changes:
             if not self.__sklearn_is_fitted__():
-                return self.fit(X, y)
+                return self._fit(X, y, receipt)
             self._check_parameters()
             arrays, labels = self._samples(X, y, reset=False)
             known = self.classes_
-            self._teach(self.model_, known, arrays, alike(labels, known))
+            self._teach(self.model_, known, arrays, alike(labels, known), receipt)
         return self
 
-    def forget(self, label: Any, *, drop_probes: bool = False) -> IVoroClassifier:
+    def calibrate(self, X: Any, y: ArrayLike) -> IVoroClassifier:
+        """Calibrate on samples that were not learned: probabilities, and what is rejected.
+
+        Learning calibrates by itself, on samples that it asks before it counts them in. Samples of
+        the kind that will be asked say it better. Samples that were learned say it too well.
+
+        Parameters
+        ----------
+        X : array or list of arrays
+            Features of classes that are known.
+        y : array-like of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a label is not known.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ivoro import IVoroClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> X[100:] += 9.0
+        >>> y = np.repeat(["a", "b"], 100)
+        >>> model = IVoroClassifier("iVoro").fit(X[::2], y[::2]).calibrate(X[1::2], y[1::2])
+        >>> bool(model.reject(X[1::2], share=0.1).mean() <= 0.15)
+        True
+        """
+        check_is_fitted(self)
+        with self._changes:
+            arrays, labels = self._samples(X, y, reset=False)
+            names, codes = encoded(alike(labels, self.classes_))
+            self.model_.calibrate(arrays, codes, names_of(names), self.threads)
+        return self
+
+    def unlearn(
+        self,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        *,
+        receipt: str | os.PathLike[str] | None = None,
+        drop_probes: bool = False,
+        inexact: bool = False,
+    ) -> IVoroClassifier:
+        """Take samples back: afterwards the classifier is, bit for bit, the one that never saw them.
+
+        They are the very samples that were learned, under the labels they were learned with, or a
+        receipt of them. A class without any sample left is gone. More than was given is refused, and
+        nothing changes. No list of samples is kept: other samples than were given are found out only
+        where the sums that would remain are impossible.
+
+        Parameters
+        ----------
+        X : array or list of arrays, optional
+            Features.
+        y : array-like of shape (n,), optional
+            Labels.
+        receipt : path-like, optional
+            The file that `partial_fit` wrote, instead of X and y.
+        drop_probes : bool, default=False
+            Under D and R the probe of a phase was trained on its samples together. True gives up
+            the probes of those phases; else that is refused.
+        inexact : bool, default=False
+            Take features that N or K may transform to other last digits than they did when they
+            were learned, on another machine.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a class is not known, if more would be taken than was given, or if taking back can't
+            be exact.
+
+        Examples
+        --------
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro-W").fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
+        >>> model.partial_fit([[3.0], [9.0]], ["a", "c"]).unlearn([[3.0], [9.0]], ["a", "c"])
+        IVoroClassifier(variant='iVoro-W')
+        >>> model.classes_.tolist(), model.counts_.tolist()
+        (['a', 'b'], [2, 1])
+        """
+        check_is_fitted(self)
+        with self._changes:
+            if receipt is not None:
+                if X is not None or y is not None:
+                    raise ValueError("receipt: expected a receipt or samples, found both")
+                self.model_.retract_receipt(receipt, drop_probes)
+            else:
+                if X is None or y is None:
+                    raise ValueError("X, y: expected samples or a receipt, found neither")
+                arrays, labels = self._samples(X, y, reset=False)
+                names, codes = encoded(alike(labels, self.classes_))
+                self.model_.retract(
+                    arrays, codes, names_of(names), drop_probes, inexact, self.threads
+                )
+            self._remain()
+        return self
+
+    def rename(self, label: Any, new: Any) -> IVoroClassifier:
+        """Give a class another name. Nothing else changes.
+
+        Parameters
+        ----------
+        label : label
+            One of ``classes_``.
+        new : label
+            A label of the same type that is not one of them.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro").fit([[0.0], [1.0]], ["a", "b"])
+        >>> model.rename("a", "c").predict([[0.2]]).tolist()
+        ['c']
+        """
+        check_is_fitted(self)
+        with self._changes:
+            labels = alike(np.asarray([label, new]), self.classes_, "label")
+            self.model_.rename(*texts_of(labels))
+            self._settle(self.model_, joined(self.classes_, labels[1:]))
+        return self
+
+    def forget(
+        self,
+        label: Any,
+        *,
+        drop_probes: bool = False,
+        receipts: Sequence[str | os.PathLike[str]] = (),
+    ) -> IVoroClassifier:
         """Forget a class: afterwards the classifier is the one that never saw it.
 
         Parameters
@@ -260,6 +436,9 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         drop_probes : bool, default=False
             Under D and R the probe of a phase was trained on its classes together. True gives up
             the probes of that phase; else forgetting is refused there.
+        receipts : sequence of path-like, optional
+            The files that `partial_fit` wrote for all samples of the class. They are needed where W
+            keeps one scatter for all classes, which can't lose a class otherwise.
 
         Returns
         -------
@@ -280,11 +459,49 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         with self._changes:
             [name] = texts_of(alike(np.asarray([label]), self.classes_, "label"))
-            self.model_.forget(name, drop_probes)
-            if self.model_.classes:
-                self._settle(self.model_, self.classes_)
-            else:
-                del self._known
+            self.model_.forget(name, drop_probes, list(receipts))
+            self._remain()
+        return self
+
+    def seal(
+        self, labels: Any = None, *, rank: int | None = None, bits: int | None = None
+    ) -> IVoroClassifier:
+        """Keep few numbers per class of Q, for devices.
+
+        A sealed class can be asked, forgotten, and merged with other classes of models that started
+        from this one. No sample can be added to it any more. New classes can be learned.
+
+        Parameters
+        ----------
+        labels : array-like, optional
+            The classes to seal, of ``classes_``; all by default.
+        rank : int, optional
+            Directions per class; by default as many as the classifier asks with.
+        bits : {8, 16}, optional
+            Bits of each number of a direction; by default 8.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the variant is not one with Q, or a class is not known or is sealed already.
+
+        Examples
+        --------
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro-Q").fit([[0.0, 1.0], [1.0, 1.0], [5.0, 4.0]], ["a", "a", "b"])
+        >>> model.seal().predict([[4.0, 4.0]]).tolist()
+        ['b']
+        """
+        check_is_fitted(self)
+        with self._changes:
+            names = None
+            if labels is not None:
+                names = list(texts_of(alike(np.asarray(labels), self.classes_, "labels")))
+            self.model_.seal(names, rank, bits)
         return self
 
     def merge(
@@ -306,7 +523,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If settings, layers or value ranges differ.
+            If settings or layers differ, or the first samples chose another origin or unit.
 
         Examples
         --------
@@ -502,7 +719,10 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         return self._judge(X, groups)[2]
 
     def strangeness(self, X: Any, *, groups: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Distance to the nearest class, in units of what is usual in that class.
+        """How unlike everything known each query is: 1 is usual, more is stranger.
+
+        The distance to the nearest class, less what the query is further from everything than
+        usual, in units of the usual distance to the own class.
 
         Parameters
         ----------
@@ -534,8 +754,8 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         X : array or list of arrays
             Features.
         share : float, default=0.05
-            Share of known queries that may be rejected wrongly, as measured on held-out samples of
-            the first phase.
+            Share of known queries that may be rejected wrongly, as measured on samples that were
+            asked before they were learned.
         groups : array-like of shape (n,), optional
             Rows that are one query; see `predict`.
 
@@ -546,7 +766,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the first phase was too small to fit a threshold.
+            If there is but one class of one sample.
 
         Examples
         --------
@@ -669,6 +889,12 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         return self.model_.phases
 
     @property
+    def variant_(self) -> str:
+        """The variant in use."""
+        check_is_fitted(self)
+        return self.model_.variant
+
+    @property
     def settings_(self) -> dict[str, Any]:
         """All settings in use."""
         check_is_fitted(self)
@@ -684,9 +910,18 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def calibrated_(self) -> bool:
-        """Whether probabilities and rejection were fitted on held-out samples."""
+        """Whether probabilities and rejection were measured on samples not learned yet."""
         check_is_fitted(self)
         return self.model_.calibrated
+
+    @property
+    def journal_(self) -> dict[str, Any]:
+        """When what was done to the classifier: ``entries``, each with ``when`` (seconds since
+        1970), ``verb``, ``samples``, ``classes`` and ``known`` (classes afterwards), and ``earlier``,
+        the sums of what came before the last 1,000 of them."""
+        check_is_fitted(self)
+        journal: dict[str, Any] = json.loads(self.model_.journal())
+        return journal
 
     def audit(self) -> list[dict[str, Any]]:
         """Every number that is kept, with its owner and its bytes.
@@ -720,7 +955,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
 
     def _settings(self) -> dict[str, Any]:
         settings = self._parameters()
-        del settings["variant"]
+        del settings["variant"], settings["budget"]
         return settings
 
     def _samples(self, X: Any, y: Any, *, reset: bool) -> tuple[list[NDArray[Any]], NDArray[Any]]:
@@ -766,13 +1001,25 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         return state
 
     def _teach(
-        self, model: Model, known: NDArray[Any], arrays: list[NDArray[Any]], y: NDArray[Any]
+        self,
+        model: Model,
+        known: NDArray[Any],
+        arrays: list[NDArray[Any]],
+        y: NDArray[Any],
+        receipt: str | os.PathLike[str] | None,
     ) -> None:
         labels, codes = encoded(y)
         version, together = model.version, joined(known, labels)
-        model.teach(arrays, codes, names_of(labels), self.threads)
+        model.teach(arrays, codes, names_of(labels), self.threads, receipt)
         if model.version != version:
             self._settle(model, together)
+
+    def _remain(self) -> None:
+        """After classes may have gone."""
+        if self.model_.classes:
+            self._settle(self.model_, self.classes_)
+        else:
+            del self._known
 
     def _settle(self, model: Model, labels: NDArray[Any]) -> None:
         """Sorts those of the labels that the model knows."""

@@ -71,14 +71,15 @@ def run(
     variants : str or iterable of str, default="paper"
         Names, or ``"paper"``, ``"all"`` or ``"none"``.
     peers : str or iterable of str
-        Methods to compare with: names, or ``"all"``.
+        Methods to compare with: names, or ``"all"``. Letters behind a name say what it sees:
+        ``"ranpac-FL"`` averages mirror images and concatenates two layers.
     order : str, default="numpy:1993"
         The class order: ``"identity"``, a seed, or ``"numpy:SEED"``. Classes of arrays are sorted
         first.
     holdout : float, default=0.2
         Share of each class held out, where a file has no test part.
     ranpac_dim : int, optional
-        Random features of the peer ranpac.
+        Random features of the peers that lift. The published numbers unless given.
     threads : int, optional
         As in `IVoroClassifier`.
     **settings

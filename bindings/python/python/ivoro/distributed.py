@@ -85,10 +85,10 @@ def begin(estimator: IVoroClassifier, X: Any, y: ArrayLike) -> bytes:
 
 
 def _begun(fitted: IVoroClassifier) -> bytes:
-    letters = fitted.variant.partition("-")[2].replace("AC", "").replace("AI", "")
+    letters = fitted.variant_.partition("-")[2].replace("AC", "").replace("AI", "")
     if "D" in letters or "R" in letters:
         raise ValueError(
-            f"{fitted.variant}: D and R train a probe on all samples of a phase together; learn "
+            f"{fitted.variant_}: D and R train a probe on all samples of a phase together; learn "
             "them with fit or partial_fit"
         )
     return pickle.dumps(fitted)

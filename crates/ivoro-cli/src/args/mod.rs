@@ -1,6 +1,7 @@
 //! The command line, as text that teaches.
 
 mod baselines;
+mod few_shot;
 pub(crate) mod figures;
 pub(crate) mod images;
 mod input;
@@ -18,6 +19,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 use ivoro::Variant;
 
 use crate::args::baselines::BaselineArguments;
+pub(crate) use crate::args::few_shot::FewShotArguments;
 pub(crate) use crate::args::figures::{
     FigureArguments, FigureCommand, ReportArguments, SceneArguments, TsneArguments,
 };
@@ -59,7 +61,9 @@ impl Arguments {
                 return Ok(arguments);
             }
             Command::Learn(learn) => &learn.look,
-            Command::Update(update) => &update.look,
+            Command::Update(update) | Command::Calibrate(update) => &update.look,
+            Command::Retract(retract) => &retract.look,
+            Command::Relabel(relabel) => &relabel.look,
             Command::Predict(predict) => &predict.look,
             _ => return Ok(arguments),
         };
@@ -87,6 +91,9 @@ fn given_of<Kind: Args>(given: &ArgMatches) -> Vec<String> {
 pub(crate) enum Command {
     /// Compare methods on features or on a data set of images: one table, run.json and CSV.
     Run(Box<RunArguments>),
+    /// Try methods on few samples of each class, several draws and orders: mean ± deviation.
+    #[command(alias = "fewshot")]
+    FewShot(Box<FewShotArguments>),
     /// Run a whole grid – protocols, methods, seeds – as a job that goes on where it was stopped.
     Reproduce(Box<ReproduceArguments>),
     /// Learn MNIST digits from scratch: training, features, all methods, in under three minutes.
@@ -108,14 +115,26 @@ pub(crate) enum Command {
     Predict(PredictArguments),
     /// Add samples to classes the model knows.
     Update(UpdateArguments),
+    /// Take samples back: afterwards the model is the one that never saw them.
+    Retract(Box<RetractArguments>),
+    /// Give samples, or a whole class, another class.
+    Relabel(Box<RelabelArguments>),
+    /// Give a class another name; nothing else changes.
+    Rename(RenameArguments),
+    /// Calibrate a model on samples it has not learned: probabilities and what is unknown.
+    Calibrate(UpdateArguments),
     /// Forget a class, exactly.
     Forget(ForgetArguments),
+    /// Keep few numbers per class, for devices: it can be asked, and no sample can be added any more.
+    Seal(SealArguments),
     /// Merge models learned at different sites into exactly the pooled one.
     Merge(MergeArguments),
     /// Say what a model is: variant, settings, classes, phases.
     Inspect(InspectArguments),
     /// List every number a model keeps, in bytes, and what it does not keep.
     Audit(InspectArguments),
+    /// Say when what was done to a model, with how many samples of which classes.
+    Log(InspectArguments),
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
@@ -137,7 +156,7 @@ impl RunArguments {
         if embedded && self.peers.is_none() && !self.tuned_on_test {
             self.peers = Some(vec!["all".to_owned()]);
         }
-        self.ranpac_dim = self.ranpac_dim.or(Some(if embedded { 2_000 } else { 10_000 }));
+        self.ranpac_dim = self.ranpac_dim.or(embedded.then_some(2_000));
         self
     }
 }
@@ -178,12 +197,15 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "ORDER,…", value_delimiter = ',')]
     pub(crate) order: Vec<String>,
 
-    /// paper (the 21 of the paper), all (also ours), none, or names: iVoro,iVoro-NDAIL.
-    /// Default: paper; all for the embedded set.
+    /// paper (the 21 of the paper), all (also ours), none, default (the variant that suits the base
+    /// phase best), or names: iVoro,iVoro-NDAIL. Default: paper; all for the embedded set.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) variants: Vec<String>,
 
-    /// Methods to compare with: all, or ncm,ncm-cosine,slda,fecam,ranpac,joint.
+    /// Methods to compare with: all, or ncm, ncm-cosine, slda, fecam, fenec, ranpac, klda, dsal,
+    /// loranpac, anacp, joint. They see the upright image and its last layer. With letters behind a
+    /// name they see what our variants do: ranpac-FAIL, all-F. F averages mirror images, AI
+    /// concatenates rotations and L two layers.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', num_args = 0..=1, default_missing_value = "all", require_equals = false)]
     pub(crate) peers: Option<Vec<String>>,
 
@@ -214,7 +236,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) network_name: Option<String>,
 
-    /// Random features of the peer ranpac. Default: 10000; 2000 for the embedded set.
+    /// Random features of the peers that lift: ranpac, klda, dsal, loranpac, anacp. Default: 10000,
+    /// 5000, 8192, 10000 and 5000; 2000 each for the embedded set.
     #[arg(long, value_name = "DIM")]
     pub(crate) ranpac_dim: Option<usize>,
 
@@ -260,13 +283,28 @@ pub(crate) struct LearnArguments {
     /// Features of the new classes, or with --backbone a folder of images by class.
     pub(crate) features: PathBuf,
 
-    /// Variant of a new model (default: iVoro-N); an existing one keeps its own, and its settings.
+    /// Variant of a new model; an existing one keeps its own, and its settings. Default: the one that
+    /// suits the samples best, within the budget.
     #[arg(long)]
     pub(crate) variant: Option<Variant>,
+
+    /// KB (1,024 bytes) that a class may add to the model where the variant is chosen.
+    #[arg(long, value_name = "KB", default_value_t = 200, conflicts_with = "variant")]
+    pub(crate) budget: u32,
+
+    /// Seconds on two cores that choosing and learning may take where the variant is chosen.
+    #[arg(long, value_name = "S", default_value_t = 60.0, conflicts_with = "variant")]
+    pub(crate) budget_seconds: f64,
 
     /// Learn only these classes of the file.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) classes: Option<Vec<String>>,
+
+    /// Write a receipt: the exact sums that this lesson adds. It takes the lesson, or a class of it, back
+    /// on any machine (`retract`, `forget`). It reveals the features of few samples: keep it where
+    /// you would keep the photos. The model keeps nothing of it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receipt: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) look: LookArguments,
@@ -342,19 +380,128 @@ pub(crate) struct UpdateArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of more samples of classes the model knows, or with --backbone a folder of images
-    /// by class.
+    /// Features of samples of classes the model knows, or with --backbone a folder of images by
+    /// class.
     pub(crate) features: PathBuf,
 
     /// Use only these classes of the file.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) classes: Option<Vec<String>>,
 
+    /// Write a receipt: the exact sums that these samples add. It takes them back on any machine
+    /// (`retract`, `forget`). It reveals the features of few samples: keep it where you would keep the
+    /// photos. The model keeps nothing of it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receipt: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) look: LookArguments,
 
     #[command(flatten)]
     pub(crate) input: InputArguments,
+}
+
+/// Takes back the same samples that were learned or added: afterwards the model is, bit for bit, the one
+/// that never saw them. A class without any sample left is gone.
+///
+/// With --receipt no sample is needed. Without, the features must be those that were learned, to the
+/// last bit. A features file has them. A network does not always compute them alike, on another
+/// machine or among other images: then only a whole lesson, given again as it was, can be
+/// recognised, and all else is refused unless --inexact says that last digits do not matter.
+///
+/// More than was given is refused, and nothing changes. A model keeps no list of samples, though: other
+/// samples than were given are found out only where the sums that would remain are impossible.
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct RetractArguments {
+    /// The model file.
+    pub(crate) model: PathBuf,
+
+    /// Features of the samples, or with --backbone a folder of images by class.
+    #[arg(required_unless_present = "receipt", conflicts_with = "receipt")]
+    pub(crate) features: Vec<PathBuf>,
+
+    /// Receipts of what is to be taken back, as `learn` and `update` write them.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) receipt: Vec<PathBuf>,
+
+    /// Take back only these classes.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) classes: Option<Vec<String>>,
+
+    /// The class of all samples, whatever their labels or folders are called. Then images may be
+    /// single files.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["classes", "receipt"])]
+    pub(crate) from: Option<String>,
+
+    /// A class that has got another name since its receipt was written.
+    #[arg(long, value_name = "OLD=NEW", requires = "receipt")]
+    pub(crate) renamed: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) giving_up: GivingUpArguments,
+
+    #[command(flatten)]
+    pub(crate) look: LookArguments,
+
+    #[command(flatten)]
+    pub(crate) input: InputArguments,
+}
+
+/// What may be given up where taking back can't be exact.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct GivingUpArguments {
+    /// Give up the probes of a phase that were trained on the samples.
+    #[arg(long)]
+    pub(crate) drop_probes: bool,
+
+    /// Take features that may differ in their last digits from those that were learned. A trace of
+    /// that size stays.
+    #[arg(long)]
+    pub(crate) inexact: bool,
+}
+
+/// Samples that were learned as one class become samples of another, which may be new: the model is, bit
+/// for bit, the one that learned them so. Without features the whole class --from becomes a part
+/// of the class --to, and no sample is needed.
+#[derive(Debug, Args)]
+pub(crate) struct RelabelArguments {
+    /// The model file.
+    pub(crate) model: PathBuf,
+
+    /// Features of the samples, or with --backbone a folder of images by class. Without: all that
+    /// was learned of the class --from.
+    #[arg(required_unless_present = "from")]
+    pub(crate) features: Vec<PathBuf>,
+
+    /// The class that the samples get.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) to: String,
+
+    /// The class that they were learned as (default: their labels). Then images may be single files.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) from: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) giving_up: GivingUpArguments,
+
+    #[command(flatten)]
+    pub(crate) look: LookArguments,
+
+    #[command(flatten)]
+    pub(crate) input: InputArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RenameArguments {
+    /// The model file.
+    pub(crate) model: PathBuf,
+
+    /// The class.
+    pub(crate) class: String,
+
+    /// What it is called from now on. To make two classes one, use `relabel`.
+    pub(crate) name: String,
 }
 
 #[derive(Debug, Args)]
@@ -369,6 +516,36 @@ pub(crate) struct ForgetArguments {
     /// Give up the probes of a phase that were trained on the class together with others.
     #[arg(long)]
     pub(crate) drop_probes: bool,
+
+    /// Receipts of all samples of the classes: needed where W keeps one scatter for all classes.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) receipt: Vec<PathBuf>,
+
+    /// Take the names out of the journal too (`ivoro log`).
+    #[arg(long)]
+    pub(crate) strike_names: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SealArguments {
+    /// The model file, of a variant with Q.
+    pub(crate) model: PathBuf,
+
+    /// Seal only these classes (default: all).
+    #[arg(long = "class", value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) classes: Option<Vec<String>>,
+
+    /// Directions per class (default: as many as the model asks with).
+    #[arg(long, value_name = "R")]
+    pub(crate) rank: Option<NonZeroUsize>,
+
+    /// Bits of each number of a direction: 8 or 16 (default: 8).
+    #[arg(long, value_name = "BITS")]
+    pub(crate) bits: Option<u8>,
+
+    /// Where to write the sealed model; without it, MODEL itself is replaced and its sums are gone.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

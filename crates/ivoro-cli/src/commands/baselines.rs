@@ -199,6 +199,8 @@ impl<'a> Baselines<'a> {
             kind: Kind::Baseline,
             exemplar_free: reading.is_exemplar_free(),
             exemplars: reading.exemplars(),
+            views: Some(1),
+            layers: Some(1),
             settings: self.settings(reading),
             summary: Summary::of(&phases),
             phases,

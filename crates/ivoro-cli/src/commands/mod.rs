@@ -4,6 +4,7 @@ mod baselines;
 mod completion;
 mod demo;
 mod extract;
+mod few_shot;
 mod figure;
 mod images;
 mod ledger;
@@ -12,7 +13,9 @@ mod predict;
 mod report;
 mod reproduce;
 mod run;
+mod seal;
 mod source;
+mod taking_back;
 mod train;
 mod variants;
 
@@ -29,6 +32,7 @@ use crate::output;
 pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(arguments) => run::run(&arguments.with_defaults()),
+        Command::FewShot(arguments) => few_shot::few_shot(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Train(arguments) => train::train(&arguments),
         Command::Extract(arguments) => extract::extract_features(&arguments),
@@ -39,10 +43,16 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Learn(arguments) => model::learn(&arguments),
         Command::Predict(arguments) => predict::predict(&arguments),
         Command::Update(arguments) => model::update(&arguments),
-        Command::Forget(arguments) => model::forget(&arguments),
+        Command::Calibrate(arguments) => model::calibrate(&arguments),
+        Command::Retract(arguments) => taking_back::retract(&arguments),
+        Command::Relabel(arguments) => taking_back::relabel(&arguments),
+        Command::Rename(arguments) => taking_back::rename(&arguments),
+        Command::Forget(arguments) => taking_back::forget(&arguments),
+        Command::Seal(arguments) => seal::seal(&arguments),
         Command::Merge(arguments) => model::merge(&arguments),
         Command::Inspect(arguments) => model::inspect(&arguments),
         Command::Audit(arguments) => model::audit(&arguments),
+        Command::Log(arguments) => taking_back::log(&arguments),
         Command::Completions { shell } => {
             // in memory first: writing to a closed pipe is no panic
             let mut script = Vec::new();

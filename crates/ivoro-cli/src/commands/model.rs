@@ -1,19 +1,18 @@
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ivoro::audit::{NOT_KEPT, audit as list_kept};
-use ivoro::head::Forgetting;
-use ivoro::{Model, Samples, Variant, settings};
+use ivoro::tune::Choice;
+use ivoro::{Budget, Model, Receipt, Samples, Variant, settings};
 use ivoro_io::features::{self, FeatureFile};
-use ivoro_io::{FileLock, load, save};
+use ivoro_io::{FileLock, load, save, save_receipt};
 use serde_json::json;
 
 use super::images;
 use crate::args::images::LookArguments;
 use crate::args::{
-    ForgetArguments, InputArguments, InspectArguments, LearnArguments, MergeArguments,
-    UpdateArguments,
+    InputArguments, InspectArguments, LearnArguments, MergeArguments, UpdateArguments,
 };
 use crate::failure::Failure;
 use crate::table::{Table, visible};
@@ -29,7 +28,7 @@ pub(crate) fn read(path: &Path, input: &InputArguments) -> Result<FeatureFile, F
 
 /// The labelled samples for a model, of a features file or with a network of images; of all classes
 /// or of those named.
-fn samples(
+pub(super) fn samples(
     model: &mut Model,
     path: &Path,
     input: &InputArguments,
@@ -53,12 +52,82 @@ fn samples(
     Ok(features.of_classes(|label| wanted.contains(&names[label as usize])))
 }
 
-/// What a new model is unless another variant is asked for: iVoro-N.
-const NEW_MODEL: Variant = Variant { normalise: true, ..Variant::PLAIN };
+/// A new model of the variant asked for, or of the one that will suit the samples best.
+fn new_model(arguments: &LearnArguments) -> Model {
+    let options = arguments.settings.options();
+    if let Some(variant) = arguments.variant {
+        return Model::new(variant, options);
+    }
+    let (kilobytes, seconds) = (arguments.budget as usize, arguments.budget_seconds);
+    Model::choosing(options, Budget { bytes_per_class: kilobytes << 10, seconds })
+}
+
+/// Seconds since 1970 began: those of the clock, or those that `SOURCE_DATE_EPOCH` names, so that the
+/// same commands can make the same file.
+fn now() -> u64 {
+    let given = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    given.unwrap_or_else(clock)
+}
+
+/// Loads a model that is to be changed, and tells it the time.
+pub(super) fn load_to_change(path: &Path) -> Result<Model, Failure> {
+    let mut model = load(path)?;
+    model.set_time(now());
+    Ok(model)
+}
+
+/// Saves a model and what it gave a receipt for. The receipt is written first: what can't be taken back is
+/// not learned.
+fn save_with(
+    model: &Model,
+    path: &Path,
+    receipt: Option<(&Receipt, &Path)>,
+) -> Result<(), Failure> {
+    let Some((receipt, place)) = receipt else { return Ok(save(model, path)?) };
+    save_receipt(receipt, place)?;
+    save(model, path).map_err(|error| {
+        // nothing was learned that it could take back
+        let _ = fs_err::remove_file(place);
+        error.into()
+    })
+}
+
+/// A receipt that is there already may be the only one of another lesson.
+fn check_place(receipt: Option<&Path>) -> Result<(), Failure> {
+    match receipt.filter(|path| path.exists()) {
+        Some(path) => Err(Failure::Usage(format!(
+            "{}: is there already; a receipt is not overwritten, name another file",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Says of a receipt what it is good for and what it gives away.
+fn note_receipt(receipt: &Receipt, path: &Path) {
+    let samples = counted(receipt.samples() as usize, "sample", "samples");
+    anstream::eprintln!(
+        "note: {} takes {samples} back on any machine; it reveals the features of few samples, so keep it \
+         as you would keep them",
+        path.display()
+    );
+}
+
+/// Says while the samples are at hand what forgetting a class will need later.
+fn note_forgetting(model: &Model, receipt: Option<&Path>) {
+    if receipt.is_none() && !model.head().can_forget_alone() {
+        anstream::eprintln!(
+            "note: {} keeps one scatter for all classes: to forget a class later takes its samples, or the \
+             receipt that --receipt FILE writes now; a model begun with --scatter per-class needs neither",
+            model.head().variant()
+        );
+    }
+}
 
 /// Loads a model that must be of this variant, if one is named.
 fn load_for(path: &Path, variant: Option<Variant>) -> Result<Model, Failure> {
-    let model = load(path)?;
+    let model = load_to_change(path)?;
     let own = model.head().variant();
     match variant {
         Some(other) if other != own => Err(Failure::Usage(format!(
@@ -72,19 +141,28 @@ fn load_for(path: &Path, variant: Option<Variant>) -> Result<Model, Failure> {
 /// Teaches a model new classes.
 pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
+    let place = arguments.receipt.as_deref();
+    check_place(place)?;
     let mut model = if arguments.model.exists() {
         load_for(&arguments.model, arguments.variant)?
     } else {
-        Model::new(arguments.variant.unwrap_or(NEW_MODEL), arguments.settings.options())
+        new_model(arguments)
     };
+    model.set_time(now());
     let before = model.head().classes().len();
     let LearnArguments { features, input, look, classes, .. } = arguments;
     let phase = samples(&mut model, features, input, look, classes.as_ref())?;
     let spinner =
         progress::spinner(if before == 0 { "choosing settings, learning" } else { "learning" });
-    model.learn(&phase)?;
-    save(&model, &arguments.model)?;
+    let receipt = match place {
+        Some(_) => Some(model.learn_with_receipt(&phase)?),
+        None => model.learn(&phase).map(|()| None)?,
+    };
+    let receipt = receipt.as_ref().zip(place);
+    save_with(&model, &arguments.model, receipt)?;
     spinner.finish_and_clear();
+    receipt.iter().for_each(|(receipt, path)| note_receipt(receipt, path));
+    note_forgetting(&model, place);
     let known = model.head().classes();
     let mut text = format!(
         "{}: learned {} from {}; now {} in {}\n",
@@ -95,25 +173,41 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
         counted(model.head().phases().len(), "phase", "phases")
     );
     if before == 0 {
-        for choice in model.choices() {
-            let _ = writeln!(
-                text,
-                "  {} = {}  (chosen on {})",
-                choice.setting, choice.value, choice.variant
-            );
-        }
+        model.choices().iter().for_each(|choice| text.push_str(&told(choice)));
     }
     Ok(output::print(&text)?)
+}
+
+/// What was chosen, and why.
+fn told(choice: &Choice) -> String {
+    let Choice { setting, value, variant, rule, .. } = choice;
+    match setting.as_str() {
+        "variant" => format!("  variant = {value}  ({rule})\n"),
+        _ => format!("  {setting} = {value}  (chosen on {variant})\n"),
+    }
 }
 
 /// Adds samples to known classes.
 pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
-    let mut model = load(&arguments.model)?;
+    let place = arguments.receipt.as_deref();
+    check_place(place)?;
+    let mut model = load_to_change(&arguments.model)?;
     let UpdateArguments { features, input, look, classes, .. } = arguments;
     let more = samples(&mut model, features, input, look, classes.as_ref())?;
-    let report = model.update(&more)?;
-    save(&model, &arguments.model)?;
+    let mut report: Vec<(String, u64)> = Vec::new();
+    let receipt = if place.is_some() {
+        let receipt = model.update_with_receipt(&more)?;
+        report.extend(receipt.classes().map(|(class, count)| (class.to_owned(), count)));
+        Some(receipt)
+    } else {
+        report.extend(model.update(&more)?.into_iter().map(|(class, count)| (class, count as u64)));
+        None
+    };
+    let receipt = receipt.as_ref().zip(place);
+    save_with(&model, &arguments.model, receipt)?;
+    receipt.iter().for_each(|(receipt, path)| note_receipt(receipt, path));
+    note_forgetting(&model, place);
     let variant = model.head().variant();
     if variant.divide || variant.residual {
         anstream::eprintln!(
@@ -125,25 +219,6 @@ pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
     Ok(output::print(&lines.collect::<String>())?)
 }
 
-/// Forgets classes.
-pub(crate) fn forget(arguments: &ForgetArguments) -> Result<(), Failure> {
-    let _lock = FileLock::acquire(&arguments.model)?;
-    let mut model = load(&arguments.model)?;
-    let how = if arguments.drop_probes { Forgetting::DropProbes } else { Forgetting::Exact };
-    let classes: BTreeSet<&String> = arguments.classes.iter().collect();
-    for class in &classes {
-        model.forget(class, how)?;
-    }
-    if model.head().classes().is_empty() {
-        let text = "these are all classes of the model; delete the file instead";
-        return Err(Failure::Usage(text.to_owned()));
-    }
-    save(&model, &arguments.model)?;
-    let names: Vec<String> = classes.into_iter().map(|name| visible(name)).collect();
-    let remain = counted(model.head().classes().len(), "class remains", "classes remain");
-    Ok(output::print(&format!("forgot {}; {remain}\n", names.join(", ")))?)
-}
-
 /// Merges models.
 pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.out)?;
@@ -151,7 +226,7 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
     let mut text = String::new();
     let mut models = arguments.models.iter();
     let first = models.next().ok_or_else(|| Failure::Usage("nothing to merge".to_owned()))?;
-    let mut merged = load(first)?;
+    let mut merged = load_to_change(first)?;
     for path in models {
         let report = merged.merge(&load(path)?, ancestor.as_ref())?;
         let _ = writeln!(
@@ -169,6 +244,23 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
     save(&merged, &arguments.out)?;
     let known = merged.head().classes().len();
     let _ = writeln!(text, "{}: {known} classes", arguments.out.display());
+    Ok(output::print(&text)?)
+}
+
+/// Calibrates a model on samples that it has not learned.
+pub(crate) fn calibrate(arguments: &UpdateArguments) -> Result<(), Failure> {
+    let _lock = FileLock::acquire(&arguments.model)?;
+    let mut model = load(&arguments.model)?;
+    let UpdateArguments { features, input, look, classes, .. } = arguments;
+    let held_out = samples(&mut model, features, input, look, classes.as_ref())?;
+    model.calibrate(&held_out)?;
+    save(&model, &arguments.model)?;
+    let text = format!(
+        "{}: calibrated on {}; temperature {:.4}\n",
+        arguments.model.display(),
+        counted(held_out.len(), "sample", "samples"),
+        model.temperature()?
+    );
     Ok(output::print(&text)?)
 }
 
@@ -198,6 +290,9 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     let layers: Vec<String> =
         head.layers().iter().map(|(name, dim)| format!("{} ({dim})", visible(name))).collect();
     let phases: Vec<String> = head.phases().iter().map(ToString::to_string).collect();
+    if let Some(choice) = model.choices().iter().find(|choice| choice.setting == "variant") {
+        let _ = writeln!(text, "chosen    {}", choice.rule);
+    }
     let _ = writeln!(text, "layers    {}", layers.join(", "));
     let _ = writeln!(text, "phases    {} classes", phases.join(" + "));
     if let Some(network) = model.network() {
@@ -213,12 +308,12 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
         let how = chosen.map_or(String::new(), |it| format!("  (chosen on {})", it.variant));
         let _ = writeln!(text, "{name:<9} {value}{how}");
     }
-    if let Some(fitted) = model.calibration() {
+    if let Some(calibration) = model.calibration() {
         let _ = writeln!(
             text,
             "temperature {:.4} from {} held-out samples",
             model.temperature()?,
-            fitted.samples
+            calibration.samples()
         );
     }
     let mut table = Table::new(&["class", "samples"], 1);
@@ -251,10 +346,11 @@ pub(crate) fn audit(arguments: &InspectArguments) -> Result<(), Failure> {
     let classes = model.head().classes().len().max(1);
     let mut text = format!(
         "{table}\n{total} bytes in all, {} per class; besides, whatever was learned: class names, \
-         settings and how they were chosen, a temperature and {} thresholds, a range of values for \
-         each block\n",
+         settings and how they were chosen, {} numbers of its calibration, a range of values for \
+         each block, a journal of {} (ivoro log)\n",
         total / classes,
-        model.calibration().map_or(0, |fitted| fitted.thresholds.len())
+        model.calibration().map_or(0, ivoro::Calibration::numbers),
+        counted(model.journal().entries().count(), "entry", "entries")
     );
     text.push_str("not kept:\n");
     NOT_KEPT.iter().for_each(|line| {
@@ -264,6 +360,6 @@ pub(crate) fn audit(arguments: &InspectArguments) -> Result<(), Failure> {
 }
 
 /// "1 class", "2 classes".
-fn counted(count: usize, one: &str, many: &str) -> String {
+pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -146,6 +146,9 @@ impl Heads {
     ) -> Result<Self, Failure> {
         let found = source.features(arguments, protocol, order)?;
         let methods = suitable(methods.to_vec(), &found.split)?;
+        if methods.is_empty() {
+            return Err(Failure::Usage(format!("{}: no method fits these features", found.name)));
+        }
         let stream = Stream::new(&found.split, protocol.clone(), order)?;
         let provenance = Provenance { features: found.name, split: found.origin };
         let tuning_set = if methods.iter().any(Method::is_variant) {
@@ -250,12 +253,8 @@ fn one(
 }
 
 fn peer_settings(arguments: &RunArguments) -> PeerSettings {
-    let defaults = PeerSettings::default();
-    PeerSettings {
-        seed: arguments.settings.seed,
-        ranpac_dim: arguments.ranpac_dim.unwrap_or(defaults.ranpac_dim),
-        ..defaults
-    }
+    let settings = PeerSettings { seed: arguments.settings.seed, ..PeerSettings::default() };
+    arguments.ranpac_dim.map_or(settings, |dim| settings.with_lifts(dim))
 }
 
 fn methods(arguments: &RunArguments) -> Result<Vec<Method>, Failure> {
@@ -263,12 +262,14 @@ fn methods(arguments: &RunArguments) -> Result<Vec<Method>, Failure> {
     Ok(Method::named(arguments.variants.iter().map(String::as_str), peers)?)
 }
 
-/// Leaves out variants of a group that need views or layers the features do not have.
+/// Leaves out methods of a group that need views or layers the features do not have.
 fn suitable(methods: Vec<Method>, split: &Split) -> Result<Vec<Method>, Failure> {
     let (fit, left_out) = comparison::suitable(methods, split)?;
     if !left_out.is_empty() {
         let names = left_out.join(", ");
-        anstream::eprintln!("note: left out for want of rotated views or a second layer: {names}");
+        anstream::eprintln!(
+            "note: left out for want of rotated or mirrored views or a second layer: {names}"
+        );
     }
     Ok(fit)
 }

@@ -17,7 +17,7 @@ pub(crate) fn variants() -> Result<(), Failure> {
     text.push_str(
         "Any other combination by its name: iVoro-NKWAIL, or iVoro-NFWAIL where the features hold\nmirrored views.\n",
     );
-    text.push_str("\nMethods to compare with (--peers):\n");
+    text.push_str("\nMethods to compare with (--peers); ranpac-FL sees what F and L do, all-FAIL all there is:\n");
     for peer in Peer::ALL {
         let _ = writeln!(text, "  {:<11} {}", peer.to_string(), peer.description());
     }

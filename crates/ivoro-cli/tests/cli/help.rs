@@ -58,6 +58,11 @@ fn every_flag_stands_under_its_heading() {
       Images: --size --fit --skip-broken --test-share --split-seed
       Training: --network --embedding --recipe --epochs --batch --rate --validation --training-seed
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
+    ivoro few-shot
+      Options: --shots --threads --draws --orders --variants --peers --ranpac-dim --out --json --csv --holdout --help
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --layer-weights --weight-decay --beta --probe-space
       Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
     ivoro reproduce
@@ -80,21 +85,21 @@ fn every_flag_stands_under_its_heading() {
     ivoro figure scene
       Options: --samples --threads --variant --protocol --order --data-set --holdout --out --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --layer-weights --weight-decay --beta --probe-space
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
       Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
     ivoro figure tsne
       Options: --samples --threads --perplexity --epochs --variant --protocol --order --data-set --holdout --out --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --layer-weights --weight-decay --beta --probe-space
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
       Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
     ivoro variants
       Options: --threads --help
     ivoro learn
-      Options: --threads --variant --classes --help
+      Options: --threads --variant --budget --budget-seconds --classes --receipt --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit --skip-broken
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --layer-weights --weight-decay --beta --probe-space
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
       Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
     ivoro predict
       Options: --threads --top --reject --burst --burst-rule --exact --format --help
@@ -102,17 +107,33 @@ fn every_flag_stands_under_its_heading() {
       Images: --size --fit --skip-broken
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro update
-      Options: --classes --threads --help
+      Options: --classes --threads --receipt --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit --skip-broken
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+    ivoro retract
+      Options: --receipt --threads --classes --from --renamed --drop-probes --inexact --help
+      Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
+      Images: --size --fit --skip-broken
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+    ivoro relabel
+      Options: --threads --to --from --drop-probes --inexact --help
+      Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
+      Images: --size --fit --skip-broken
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+    ivoro rename
+      Options: --threads --help
     ivoro forget
-      Options: --drop-probes --threads --help
+      Options: --drop-probes --threads --receipt --strike-names --help
+    ivoro seal
+      Options: --class --threads --rank --bits --out --help
     ivoro merge
       Options: --out --threads --ancestor --help
     ivoro inspect
       Options: --json --threads --help
     ivoro audit
+      Options: --json --threads --help
+    ivoro log
       Options: --json --threads --help
     ivoro completions
       Options: --threads --help

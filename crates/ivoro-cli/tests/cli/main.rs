@@ -2,6 +2,7 @@
 //! do meanwhile.
 
 mod errors;
+mod few_shot;
 mod harness;
 mod help;
 mod images;
@@ -10,4 +11,5 @@ mod processes;
 mod report;
 mod reproduce;
 mod run;
+mod taking_back;
 mod text;

@@ -11,7 +11,7 @@ impl Place {
         ))
     }
 
-    fn inspect(&self, model: &str) -> Value {
+    pub(crate) fn inspect(&self, model: &str) -> Value {
         serde_json::from_str(&self.ivoro(&format!("inspect {model} --json")).good()).unwrap()
     }
 
@@ -20,7 +20,7 @@ impl Place {
         out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn bytes(&self, model: &str) -> Vec<u8> {
+    pub(crate) fn bytes(&self, model: &str) -> Vec<u8> {
         std::fs::read(self.path(model)).unwrap()
     }
 }
@@ -37,7 +37,11 @@ fn a_model_is_taught_in_phases_and_asked() {
     place.learn("m.ivoro", "dog,eel,fox", "").good();
     let model = place.inspect("m.ivoro");
     assert_eq!(model["phases"], serde_json::json!([3, 3]));
-    assert_eq!(model["variant"], "iVoro-N");
+    // the variant that suits the samples, with its reason
+    let chosen = &model["choices"][0];
+    assert_eq!((&chosen["setting"], &chosen["value"]), (&"variant".into(), &model["variant"]));
+    let line = format!("  variant = {}  (least log loss", model["variant"].as_str().unwrap());
+    assert!(out.contains(&line), "{out}");
     let answers = place.answers("m.ivoro");
     assert_eq!(answers.len(), 24);
     let right = answers.iter().filter(|a| a["top"][0]["class"] == a["label"]).count();
@@ -117,11 +121,11 @@ fn forgetting_is_exact_or_refused() {
     let kept = ivoro_io::load(&place.path("kept.ivoro")).unwrap();
     assert!(kept.head() == ivoro_io::load(&place.path("never.ivoro")).unwrap().head());
 
-    place.learn("pooled.ivoro", "ant,bee", "--variant iVoro-W").good();
+    place.learn("pooled.ivoro", "ant,bee", "--variant iVoro-W --scatter pooled").good();
     let before = place.bytes("pooled.ivoro");
     insta::assert_snapshot!(place.ivoro("forget pooled.ivoro bee").bad(1), @"
     error: class bee can't be forgotten exactly: W keeps one scatter for all classes together; learn with the scatter kept per class
-    hint: `ivoro learn --scatter per-class` keeps what exact forgetting needs
+    hint: its samples (`ivoro retract MODEL FEATURES --classes NAME`) or their receipts (`ivoro forget --receipt FILE`) can be taken out; a model begun with `--scatter per-class` needs neither
     ");
     assert_eq!(place.bytes("pooled.ivoro"), before);
 
@@ -220,7 +224,7 @@ fn answers_of_an_index_are_labelled() {
 #[test]
 fn the_audit_lists_every_number() {
     let place = Place::new();
-    place.learn("m.ivoro", "ant,bee", "--variant iVoro-WDR").good();
+    place.learn("m.ivoro", "ant,bee", "--variant iVoro-WDR --scatter pooled").good();
     insta::assert_snapshot!(place.ivoro("audit m.ivoro").good(), @"
     owner      what                                      numbers  bytes
     ───────────────────────────────────────────────────────────────────
@@ -234,12 +238,13 @@ fn the_audit_lists_every_number() {
     phase 0    displacements of centres (R)                   10     40
     model      second moments, all classes together (W)       25    200
 
-    408 bytes in all, 204 per class; besides, whatever was learned: class names, settings and how they were chosen, a temperature and 12 thresholds, a range of values for each block
+    408 bytes in all, 204 per class; besides, whatever was learned: class names, settings and how they were chosen, 48 numbers of its calibration, a range of values for each block, a journal of 1 entry (ivoro log)
     not kept:
       no image and no feature vector of any sample
-      no file name, path or time of any sample
+      no file name or path of any sample; of time, in the journal, only when each lesson was given
       no number per sample: the size of a model does not depend on how many samples it learned
       no weight of the network: it stays where it is, frozen
+      no receipt: it goes to whoever gave the samples, and the receipt of few samples reveals their features
     ");
     let json: Value = serde_json::from_str(&place.ivoro("audit m.ivoro --json").good()).unwrap();
     let sum: u64 =
@@ -331,4 +336,30 @@ fn names_can_not_steer_the_terminal() {
         assert!(out.contains("bee\\nfox"), "{out}");
     }
     assert!(!place.ivoro("forget s.ivoro \u{1b}[2Jbee").bad(2).contains('\u{1b}'));
+}
+
+#[test]
+fn a_sealed_model_is_small_and_is_told_what_it_refuses() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee,cat", "--variant iVoro-Q --rank 2").good();
+    let right = |model: &str| {
+        place.answers(model).iter().filter(|a| a["top"][0]["class"] == a["label"]).count()
+    };
+    let before = right("m.ivoro");
+    let out = place.ivoro("seal m.ivoro --out s.ivoro").good();
+    assert!(
+        out.starts_with("s.ivoro: sealed 3 of 3 classes, 2 directions of 8 bits each\n"),
+        "{out}"
+    );
+    assert!(right("s.ivoro").abs_diff(before) <= 1 && before >= 10);
+    assert!(place.bytes("s.ivoro").len() < place.bytes("m.ivoro").len());
+    let refused = place.ivoro("update s.ivoro data.features --classes ant").bad(2);
+    assert!(refused.contains("class ant is sealed"), "{refused}");
+    place.learn("s.ivoro", "dog", "").good();
+    place.ivoro("forget s.ivoro bee").good();
+    let audit = place.ivoro("audit s.ivoro").good();
+    assert!(audit.contains("centre, whitened") && audit.contains("metric that sealed"), "{audit}");
+    let out = place.ivoro("seal m.ivoro --class bee").good();
+    assert!(out.contains("2 classes keep their sums"), "{out}");
+    assert_eq!(place.inspect("m.ivoro")["settings"]["rank"], 2);
 }

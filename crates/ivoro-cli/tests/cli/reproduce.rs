@@ -438,7 +438,8 @@ fn settings_chosen_on_test_samples_are_stamped_everywhere() {
     assert!(out.contains("SETTINGS CHOSEN ON THE TEST SAMPLES"), "{out}");
     assert!(out.contains("iVoro-NR (tuned on test)"), "{out}");
     let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
-    let header = "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds\n";
+    let header =
+        "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds,views\n";
     assert!(read("tuned/summary.csv").starts_with(&format!("{header}iVoro (tuned on test),")));
     assert!(read("tuned/phases.csv").contains("\niVoro-NR (tuned on test),"));
     let record = place.record("tuned/run.json");

@@ -2,7 +2,8 @@ use ivoro_eval::record::RunRecord;
 
 use crate::harness::{Place, samples};
 
-const HEADER: &str = "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds";
+const HEADER: &str =
+    "method,average,last,forgetting_pass,forgetting_pycil,bytes_per_class,seconds,views";
 
 const QUICK: &str = "--iterations 5 --lift 20 --ranpac-dim 30 --protocol 2,2,2";
 
@@ -20,7 +21,7 @@ fn the_table_for_scripts_has_one_row_a_method_under_the_name_asked_for() {
     let names: Vec<&str> = rows.iter().map(|row| row[0]).collect();
     assert_eq!(names, ["iVoro", "iVoro-NDAIL", "ncm", "ranpac"]);
     for row in &rows {
-        assert_eq!(row.len(), 7);
+        assert_eq!(row.len(), 8);
         for cell in &row[1..5] {
             let (_, decimals) = cell.split_once('.').unwrap();
             assert_eq!(decimals.len(), 2, "{cell}");
@@ -29,8 +30,52 @@ fn the_table_for_scripts_has_one_row_a_method_under_the_name_asked_for() {
         assert!(row[5].parse::<u64>().unwrap() > 0);
         assert!(row[6].parse::<f64>().unwrap() >= 0.0);
     }
+    assert_eq!(rows.iter().map(|row| row[7]).collect::<Vec<_>>(), ["1", "4", "1", "1"]);
     // means and nearest-mean are the same method
     assert_eq!(rows[0][1..5], rows[2][1..5]);
+}
+
+#[test]
+fn letters_behind_a_peer_are_a_method_of_their_own() {
+    let place = Place::new();
+    let run = |peers: &str| {
+        place.ivoro(&format!("run data.features --variants none --peers {peers} --out o {QUICK}"))
+    };
+    run("ncm,ncm-AIL,all-L").good();
+    let read = |name: &str| std::fs::read_to_string(place.path("o").join(name)).unwrap();
+    let record: RunRecord = serde_json::from_str(&read("run.json")).unwrap();
+    let of = |name: &str| {
+        let method = record.methods.iter().find(|method| method.name == name).unwrap();
+        (method.views, method.layers)
+    };
+    assert_eq!(of("ncm"), (Some(1), Some(1)));
+    assert_eq!(of("ncm-AIL"), (Some(4), Some(2)));
+    assert_eq!(of("anacp-L"), (Some(1), Some(2)));
+    let summary = read("summary.csv");
+    let line = |name: &str| summary.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("ncm,").ends_with(",1") && line("ncm-AIL,").ends_with(",4"), "{summary}");
+    let refused = run("ncm-F").bad(2);
+    assert!(refused.contains("ncm-F") && refused.contains("0m"), "{refused}");
+    let refused = run("all-F").bad(2);
+    assert!(refused.contains("no method fits these features"), "{refused}");
+}
+
+#[test]
+fn a_record_without_the_settings_of_newer_peers_is_continued() {
+    let place = Place::new();
+    let run = |peers: &str| {
+        place.ivoro(&format!("run data.features --variants none --peers {peers} --out o {QUICK}"))
+    };
+    run("ncm").good();
+    let path = place.path("o/run.json");
+    let mut record: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    record["options"]["peers"].as_object_mut().unwrap().retain(|name, _| !name.starts_with("klda"));
+    record["methods"][0].as_object_mut().unwrap().remove("views");
+    std::fs::write(&path, record.to_string()).unwrap();
+    let done = run("ncm,slda");
+    assert!(done.err.contains("holds 1 finished methods"), "{}", done.err);
+    assert!(done.good().contains("ncm         1"));
 }
 
 #[test]
@@ -113,7 +158,9 @@ fn the_number_of_threads_changes_nothing_but_the_time() {
         let out = place
             .ivoro(&format!("run data.features --threads {threads} {variants} --csv - {QUICK}"));
         let rows = out.good();
-        rows.lines().map(|row| row.rsplit_once(',').unwrap().0.to_owned()).collect::<Vec<_>>()
+        let cells = |row: &str| row.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let without_seconds = |row: &str| [&cells(row)[..6], &cells(row)[7..]].concat();
+        rows.lines().map(without_seconds).collect::<Vec<_>>()
     };
     assert_eq!(rows(1), rows(3));
 }

@@ -39,6 +39,7 @@ fn without_a_command_the_help_is_printed() {
         "predict",
         "update",
         "forget",
+        "seal",
         "merge",
         "inspect",
         "audit",

@@ -42,8 +42,7 @@ pub(super) struct Fecam {
 struct Class {
     /// u(t(m)), a matrix of one row.
     mean: Matrix,
-    /// Lower triangle of the covariance before it is shrunk, row after row.
-    covariance: Vec<f32>,
+    covariance: Covariance,
     /// `L⁻¹` of the factored matrix, computed when first asked for.
     whitener: OnceLock<Matrix>,
 }
@@ -85,13 +84,7 @@ impl Method for Fecam {
 
 impl Class {
     fn new(mean: Matrix, centred: &Matrix) -> Self {
-        let mut covariance = Symmetric::zeros(centred.cols());
-        // one sample varies around itself by nothing at all
-        let freedom = centred.rows().saturating_sub(1).max(1);
-        covariance.add_gram(centred, 1.0 / freedom as f64);
-        let lower = (0..centred.cols()).flat_map(|row| (0..=row).map(move |col| (row, col)));
-        let covariance = lower.map(|(row, col)| covariance.get(row, col) as f32).collect();
-        Self { mean, covariance, whitener: OnceLock::new() }
+        Self { mean, covariance: Covariance::of(centred), whitener: OnceLock::new() }
     }
 
     /// `L⁻¹`, with `L·Lᵀ` the shrunk and normalised covariance.
@@ -99,37 +92,72 @@ impl Class {
         if let Some(whitener) = self.whitener.get() {
             return Ok(whitener);
         }
-        let dim = self.mean.cols();
-        let mut matrix = Symmetric::zeros(dim);
-        matrix.for_each(|row, col, value| {
-            let (row, col) = (row.max(col), row.min(col));
-            *value = self.covariance[triangle(row) + col].into();
-        });
-        shrink_towards_means(&mut matrix, shrink);
-        shrink_towards_means(&mut matrix, shrink);
-        normalise_variances(&mut matrix);
-        // on all cores, and so not while others wait for it
-        let whitener = matrix.factor("class covariance", shrink.0)?.inverse();
+        let whitener = self.covariance.whitener(shrink, Zeros::LeaveOut)?;
         Ok(self.whitener.get_or_init(|| whitener))
     }
 }
 
-fn tukey(mut points: Matrix, power: f64) -> Matrix {
+/// The covariance of a class before it is shrunk.
+#[derive(Debug)]
+pub(super) struct Covariance {
+    dim: usize,
+    /// Its lower triangle, row after row.
+    lower: Vec<f32>,
+}
+
+/// What becomes of covariances that are exactly zero when they are averaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Zeros {
+    LeaveOut,
+    Count,
+}
+
+impl Covariance {
+    /// Of samples around their mean, over n − 1.
+    pub(super) fn of(centred: &Matrix) -> Self {
+        let dim = centred.cols();
+        let mut covariance = Symmetric::zeros(dim);
+        // one sample varies around itself by nothing at all
+        let freedom = centred.rows().saturating_sub(1).max(1);
+        covariance.add_gram(centred, 1.0 / freedom as f64);
+        let lower = (0..dim).flat_map(|row| (0..=row).map(move |col| (row, col)));
+        let lower = lower.map(|(row, col)| covariance.get(row, col) as f32).collect();
+        Self { dim, lower }
+    }
+
+    /// `L⁻¹`, with `L·Lᵀ` the covariance that was shrunk twice and normalised.
+    pub(super) fn whitener(&self, shrink: (f64, f64), zeros: Zeros) -> Result<Matrix> {
+        let mut matrix = Symmetric::zeros(self.dim);
+        matrix.for_each(|row, col, value| {
+            let (row, col) = (row.max(col), row.min(col));
+            *value = self.lower[triangle(row) + col].into();
+        });
+        shrink_towards_means(&mut matrix, shrink, zeros);
+        shrink_towards_means(&mut matrix, shrink, zeros);
+        normalise_variances(&mut matrix);
+        // on all cores, and so not while others wait for it
+        Ok(matrix.factor("class covariance", shrink.0)?.inverse())
+    }
+}
+
+pub(super) fn tukey(mut points: Matrix, power: f64) -> Matrix {
     let power = power as f32;
     let transform = |value: &mut f32| *value = value.abs().powf(power).copysign(*value);
     points.as_mut_slice().par_iter_mut().for_each(transform);
     points
 }
 
-fn shrink_towards_means(matrix: &mut Symmetric, (gamma1, gamma2): (f64, f64)) {
-    let (on, off) = (gamma1 * matrix.mean_diagonal(), gamma2 * mean_off_diagonal(matrix));
+fn shrink_towards_means(matrix: &mut Symmetric, (gamma1, gamma2): (f64, f64), zeros: Zeros) {
+    let (on, off) = (gamma1 * matrix.mean_diagonal(), gamma2 * mean_off_diagonal(matrix, zeros));
     matrix.for_each(|row, col, value| *value += if row == col { on } else { off });
 }
 
-/// Mean of the entries off the diagonal that are not zero.
-fn mean_off_diagonal(matrix: &Symmetric) -> f64 {
+/// Mean of the entries off the diagonal.
+fn mean_off_diagonal(matrix: &Symmetric, zeros: Zeros) -> f64 {
     let lower = (0..matrix.dim()).flat_map(|row| (0..row).map(move |col| (row, col)));
-    let values = lower.map(|(row, col)| matrix.get(row, col)).filter(|&value| value != 0.0);
+    let values = lower
+        .map(|(row, col)| matrix.get(row, col))
+        .filter(|&value| value != 0.0 || zeros == Zeros::Count);
     let (sum, count) = values.fold((0.0, 0_usize), |(sum, count), value| (sum + value, count + 1));
     sum / count.max(1) as f64
 }

@@ -1,16 +1,20 @@
-//! What every peer asks of a phase before it learns: the right layer, dimension and labels.
+//! What every peer asks of a phase before it learns: the right views, layers, dimension and labels.
+
+use std::borrow::Cow;
 
 use rayon::prelude::*;
 
-use super::Peer;
+use super::rows::one_hot;
+use super::{Look, Peer};
 use ivoro::Matrix;
 use ivoro::{Error, Result};
-use ivoro::{Points, Samples, View};
+use ivoro::{Points, Samples};
 
 /// What is known so far: the dimension, and where each phase's classes end.
 #[derive(Debug)]
 pub(super) struct Intake {
     peer: Peer,
+    look: Look,
     dim: Option<usize>,
     ends: Vec<usize>,
 }
@@ -27,17 +31,21 @@ pub(super) struct Phase<'a> {
 }
 
 impl Intake {
-    pub(super) fn new(peer: Peer) -> Self {
-        Self { peer, dim: None, ends: Vec::new() }
+    pub(super) fn new(peer: Peer, look: Look) -> Self {
+        Self { peer, look, dim: None, ends: Vec::new() }
+    }
+
+    /// The name under which the peer was asked for.
+    pub(super) fn name(&self) -> String {
+        self.look.name(self.peer)
     }
 
     pub(super) fn classes(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Checks a phase; nothing is recorded until it is admitted.
-    pub(super) fn phase<'a>(&self, features: &'a Samples) -> Result<Phase<'a>> {
-        let points = self.queries(features)?;
+    /// Checks a phase that was seen at these points; nothing is recorded until it is admitted.
+    pub(super) fn phase<'a>(&self, features: &Samples, points: &'a Matrix) -> Result<Phase<'a>> {
         let labels = self.labels(features)?;
         let classes = labels.iter().max().map_or(0, |last| last + 1);
         let members = members(&labels, classes);
@@ -56,16 +64,15 @@ impl Intake {
         self.ends.push(self.classes() + phase.members.len());
     }
 
-    /// The points of queries: last layer, upright, of the dimension learned.
-    pub(super) fn queries<'a>(&self, features: &'a Points) -> Result<&'a Matrix> {
-        let Some(points) = features.block(0, View::UPRIGHT) else {
-            let found: Vec<String> = features.views().iter().map(View::to_string).collect();
-            let (variant, found) = (self.peer.to_string(), found.join(", "));
-            return Err(Error::MissingViews { variant, needed: View::UPRIGHT.to_string(), found });
-        };
+    /// What the peer sees of queries: one vector each, of the dimension learned.
+    pub(super) fn points<'a>(&self, features: &'a Points) -> Result<Cow<'a, Matrix>> {
+        let points = self.look.compose(self.peer, features)?;
         match self.dim {
             Some(expected) if expected != points.cols() => {
-                let what = format!("{}: dimensions of the last layer", features.origin());
+                let what = match self.look.layers() {
+                    1 => format!("{}: dimensions of the last layer", features.origin()),
+                    _ => format!("{}: dimensions of the layers together", features.origin()),
+                };
                 Err(Error::Size { what, expected, found: points.cols() })
             }
             _ => Ok(points),
@@ -88,7 +95,19 @@ impl Intake {
     }
 }
 
-impl Phase<'_> {
+impl<'p> Phase<'p> {
+    /// Samples of so many classes.
+    pub(super) fn new(points: &'p Matrix, labels: Vec<usize>, classes: usize) -> Self {
+        let members = members(&labels, classes);
+        Self { points, labels, members }
+    }
+
+    /// For each of these rows 1 in the column of its class.
+    pub(super) fn one_hot(&self, rows: &[usize]) -> Matrix {
+        let labels: Vec<usize> = rows.iter().map(|&row| self.labels[row]).collect();
+        one_hot(&labels, self.members.len())
+    }
+
     /// The same samples at other points.
     pub(super) fn with<'a>(&self, points: &'a Matrix) -> Phase<'a> {
         Phase { points, labels: self.labels.clone(), members: self.members.clone() }
@@ -145,37 +164,44 @@ mod tests {
     }
 
     fn after(labels: &[u32]) -> Intake {
-        let mut intake = Intake::new(Peer::Ncm);
-        let features = phase(labels, 4);
-        let checked = intake.phase(&features).unwrap();
-        intake.admit(&checked);
+        let mut intake = Intake::new(Peer::Ncm, Look::default());
+        admit(&mut intake, &phase(labels, 4));
         intake
+    }
+
+    fn admit(intake: &mut Intake, features: &Samples) {
+        let points = intake.points(features).unwrap();
+        let checked = intake.phase(features, &points).unwrap();
+        intake.admit(&checked);
+    }
+
+    fn refused(intake: &Intake, features: &Samples) -> Error {
+        let checked = intake.points(features);
+        checked.and_then(|points| intake.phase(features, &points).map(|_| ())).unwrap_err()
     }
 
     #[test]
     fn a_class_without_samples_is_named() {
         let intake = after(&[0, 1]);
-        let error = intake.phase(&phase(&[2, 4], 4)).unwrap_err();
+        let error = refused(&intake, &phase(&[2, 4], 4));
         assert!(matches!(error, Error::EmptyClass { class, split: "train" } if class == "3"));
-        let error = intake.phase(&phase(&[3], 4)).unwrap_err();
+        let error = refused(&intake, &phase(&[3], 4));
         assert!(matches!(error, Error::EmptyClass { class, .. } if class == "2"));
     }
 
     #[test]
     fn a_known_class_may_not_return() {
         let mut intake = after(&[1, 0]);
-        let features = phase(&[2, 2], 4);
-        let checked = intake.phase(&features).unwrap();
-        intake.admit(&checked);
-        let error = intake.phase(&phase(&[3, 2], 4)).unwrap_err();
+        admit(&mut intake, &phase(&[2, 2], 4));
+        let error = refused(&intake, &phase(&[3, 2], 4));
         assert!(matches!(error, Error::ClassReturns { class, phase: 1 } if class == "2"));
     }
 
     #[test]
     fn sizes_that_do_not_fit_are_refused() {
         let intake = after(&[0]);
-        assert!(matches!(intake.phase(&phase(&[1], 5)), Err(Error::Size { expected: 4, .. })));
-        assert!(matches!(intake.queries(&phase(&[0], 3)), Err(Error::Size { found: 3, .. })));
-        assert!(matches!(intake.phase(&phase(&[], 4)), Err(Error::Size { found: 0, .. })));
+        assert!(matches!(refused(&intake, &phase(&[1], 5)), Error::Size { expected: 4, .. }));
+        assert!(matches!(intake.points(&phase(&[0], 3)), Err(Error::Size { found: 3, .. })));
+        assert!(matches!(refused(&intake, &phase(&[], 4)), Error::Size { found: 0, .. }));
     }
 }

@@ -1,23 +1,33 @@
 //! Other methods that work on the same frozen features, to compare with.
 //!
-//! Each sees the last layer of the upright view and nothing else, learns phase by phase, and
-//! answers through [`Learner`]: one distance a class, smaller is nearer. Distances are comparable
-//! between the classes of one query, not between methods.
+//! Each is given one vector per image, that of its [`Look`]; by default the last layer of the upright
+//! view. It learns phase by phase, and answers through [`Learner`]: one distance a class, smaller is
+//! nearer. Distances are comparable between the classes of one query, not between methods.
 //!
 //! [`Learner::bytes`] counts what a method must keep to go on learning (means, scatter, Gram
 //! matrices), not what can be computed again from it (weights, inverses).
 
+mod anacp;
+mod clusters;
+mod dsal;
 mod fecam;
+mod fenec;
 mod intake;
 mod joint;
+mod klda;
 mod logistic;
+mod look;
+mod loranpac;
 mod ncm;
 mod ncm_cosine;
+mod random;
 mod ranpac;
+mod regression;
 mod ridge;
 mod rows;
 mod settings;
 mod slda;
+mod spectrum;
 mod student;
 
 use std::fmt;
@@ -25,6 +35,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+pub use look::Look;
 pub use settings::PeerSettings;
 use student::{Method, Student};
 
@@ -45,14 +56,35 @@ pub enum Peer {
     Fecam,
     /// RanPAC: ridge regression on randomly lifted features (`McDonnell` et al. 2023).
     Ranpac,
+    /// Linear discriminant analysis on random Fourier features (Momeni et al. 2025).
+    Klda,
+    /// DS-AL: a second regression on what the first leaves over (Zhuang et al. 2024).
+    Dsal,
+    /// LoRanPAC: regression on a lift without its smallest directions (Peng et al. 2025).
+    Loranpac,
+    /// AnaCP: regressions to prototypes that were moved apart (Momeni et al. 2025).
+    Anacp,
+    /// FeNeC: FeCAM with several centres per class (Książek et al. 2025).
+    Fenec,
     /// Logistic regression on all features of all phases: keeps them all, a reference.
     Joint,
 }
 
 impl Peer {
     /// All of them, from the simplest to the one that keeps everything.
-    pub const ALL: [Self; 6] =
-        [Self::Ncm, Self::NcmCosine, Self::Slda, Self::Fecam, Self::Ranpac, Self::Joint];
+    pub const ALL: [Self; 11] = [
+        Self::Ncm,
+        Self::NcmCosine,
+        Self::Slda,
+        Self::Fecam,
+        Self::Fenec,
+        Self::Ranpac,
+        Self::Klda,
+        Self::Dsal,
+        Self::Loranpac,
+        Self::Anacp,
+        Self::Joint,
+    ];
 
     /// The name under which it is asked for.
     pub fn name(self) -> &'static str {
@@ -62,6 +94,11 @@ impl Peer {
             Self::Slda => "slda",
             Self::Fecam => "fecam",
             Self::Ranpac => "ranpac",
+            Self::Klda => "klda",
+            Self::Dsal => "dsal",
+            Self::Loranpac => "loranpac",
+            Self::Anacp => "anacp",
+            Self::Fenec => "fenec",
             Self::Joint => "joint",
         }
     }
@@ -74,6 +111,15 @@ impl Peer {
             Self::Slda => "streaming linear discriminant analysis: class means, one covariance",
             Self::Fecam => "FeCAM: Mahalanobis distance with a covariance for every class",
             Self::Ranpac => "RanPAC: ridge regression on a random rectified lift",
+            Self::Klda => "KLDA: discriminant analysis on random Fourier features",
+            Self::Dsal => {
+                "DS-AL: ridge regression on a lift, and a second one of what it leaves over"
+            }
+            Self::Loranpac => "LoRanPAC: regression on a lift, its smallest directions cut off",
+            Self::Anacp => {
+                "AnaCP: regressions to prototypes moved apart, then one on pseudo samples"
+            }
+            Self::Fenec => "FeNeC: FeCAM with several centres per class",
             Self::Joint => "logistic regression on all features of all phases; keeps them all",
         }
     }
@@ -85,20 +131,49 @@ impl Peer {
 
     /// A learner that knows no class yet. Settings out of range are refused when it first learns.
     pub fn learner(self, settings: &PeerSettings) -> Box<dyn Learner> {
+        self.learner_of(Look::default(), settings)
+    }
+
+    /// The same of more views or layers.
+    pub fn learner_of(self, look: Look, settings: &PeerSettings) -> Box<dyn Learner> {
         let settings = *settings;
+        let given = (self, look, settings);
         match self {
-            Self::Ncm => self.student(settings, ncm::Ncm::default()),
-            Self::NcmCosine => self.student(settings, ncm_cosine::NcmCosine::default()),
-            Self::Slda => self.student(settings, slda::Slda::new(settings)),
-            Self::Fecam => self.student(settings, fecam::Fecam::new(settings)),
-            Self::Ranpac => self.student(settings, ranpac::Ranpac::new(settings)),
-            Self::Joint => self.student(settings, joint::Joint::new(settings)),
+            Self::Ncm => student(given, ncm::Ncm::default()),
+            Self::NcmCosine => student(given, ncm_cosine::NcmCosine::default()),
+            Self::Slda => student(given, slda::Slda::new(settings)),
+            Self::Fecam => student(given, fecam::Fecam::new(settings)),
+            Self::Ranpac => student(given, ranpac::Ranpac::new(settings)),
+            Self::Klda => student(given, klda::Klda::new(settings)),
+            Self::Dsal => student(given, dsal::Dsal::new(settings)),
+            Self::Loranpac => student(given, loranpac::Loranpac::new(settings)),
+            Self::Anacp => student(given, anacp::Anacp::new(settings)),
+            Self::Fenec => student(given, fenec::Fenec::new(settings)),
+            Self::Joint => student(given, joint::Joint::new(settings)),
         }
     }
 
-    fn student(self, settings: PeerSettings, method: impl Method + 'static) -> Box<dyn Learner> {
-        Box::new(Student::new(self, settings, method))
+    /// Reads a name with the letters of a look behind it, if there are any: `ranpac`, `ranpac-FL`.
+    pub fn with_look(name: &str) -> Result<(Self, Look)> {
+        let plain = |name: &str| Self::ALL.into_iter().find(|peer| peer.name() == name);
+        let looking = || {
+            let (name, letters) = name.rsplit_once('-')?;
+            Some((plain(name)?, Look::parse(letters)?))
+        };
+        let found = plain(name).map(|peer| (peer, Look::default())).or_else(looking);
+        found.ok_or_else(|| Error::Setting {
+            name: "peer",
+            value: name.to_owned(),
+            reason: "one of ncm, ncm-cosine, slda, fecam, fenec, ranpac, klda, dsal, loranpac, anacp, joint; behind it, if wanted, - and the letters F, AI, L of what it sees",
+        })
     }
+}
+
+fn student(
+    (peer, look, settings): (Peer, Look, PeerSettings),
+    method: impl Method + 'static,
+) -> Box<dyn Learner> {
+    Box::new(Student::new(peer, look, settings, method))
 }
 
 impl fmt::Display for Peer {
@@ -111,10 +186,11 @@ impl FromStr for Peer {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|peer| peer.name() == text).ok_or_else(|| Error::Setting {
+        let unlooked = |(peer, look)| (look == Look::default()).then_some(peer);
+        unlooked(Self::with_look(text)?).ok_or_else(|| Error::Setting {
             name: "peer",
             value: text.to_owned(),
-            reason: "one of ncm, ncm-cosine, slda, fecam, ranpac, joint",
+            reason: "a name without letters behind it",
         })
     }
 }
@@ -131,6 +207,25 @@ mod tests {
             assert_eq!(peer.learner(&PeerSettings::default()).name(), peer.name());
         }
         assert!(matches!("lda".parse::<Peer>(), Err(Error::Setting { name: "peer", .. })));
+    }
+
+    #[test]
+    fn letters_behind_a_name_say_what_is_seen() {
+        for (text, peer, views, layers) in [
+            ("ncm", Peer::Ncm, 1, 1),
+            ("ncm-F", Peer::Ncm, 2, 1),
+            ("ncm-cosine-AI", Peer::NcmCosine, 4, 1),
+            ("ranpac-FAIL", Peer::Ranpac, 8, 2),
+        ] {
+            let (found, look) = Peer::with_look(text).unwrap();
+            assert_eq!((found, look.views(), look.layers()), (peer, views, layers));
+            assert_eq!(look.name(found), text);
+        }
+        for text in ["ncm-", "ncm-N", "ncm-AC", "ncm-LF", "ncm-cosine-", "-F", "fecam-FQ", "slda-3"]
+        {
+            assert!(Peer::with_look(text).is_err(), "{text}");
+        }
+        assert!("ncm-F".parse::<Peer>().is_err());
     }
 
     #[test]

@@ -13,7 +13,7 @@
 use rayon::prelude::*;
 
 use super::intake::{Phase, members, sums};
-use super::rows::{append, single_bytes, triangle};
+use super::rows::{append, single, single_bytes, triangle};
 use super::student::Method;
 use super::{PeerSettings, ridge};
 use ivoro::Matrix;
@@ -80,14 +80,6 @@ impl Ranpac {
         self.weights = matrix.factor("lifted Gram matrix", self.ridge)?.solve(&self.targets);
         Ok(())
     }
-}
-
-fn single(rows: &[Vec<f64>], cols: usize) -> Matrix {
-    let mut out = Matrix::zeros(rows.len(), cols);
-    for (row, values) in rows.iter().enumerate() {
-        out.row_mut(row).iter_mut().zip(values).for_each(|(out, &value)| *out = value as f32);
-    }
-    out
 }
 
 impl Method for Ranpac {

@@ -12,6 +12,7 @@
 //! each class as far as they go.
 
 use super::intake::Phase;
+use super::rows::one_hot;
 use ivoro::Matrix;
 use ivoro::lift::Lift;
 use ivoro::linalg::{self, Symmetric};
@@ -40,7 +41,7 @@ pub(super) fn choose(lift: &Lift, phase: &Phase<'_>) -> f64 {
     gram.add_gram(&lifted.transposed(), 1.0);
     let classes = phase.members.len();
     let of = |rows: &[usize]| rows.iter().map(|&row| phase.labels[row]).collect::<Vec<_>>();
-    let targets = one_hot(&of(&fitted), classes);
+    let targets = one_hot(&of(&fitted), classes).transposed();
     let held = of(&held);
     let mut best = (f64::INFINITY, FALLBACK);
     for ridge in EXPONENTS.map(|exponent| 10_f64.powi(exponent)) {
@@ -58,7 +59,7 @@ pub(super) fn choose(lift: &Lift, phase: &Phase<'_>) -> f64 {
 }
 
 /// Rows to fit and rows held out.
-fn parts(members: &[Vec<usize>]) -> (Vec<usize>, Vec<usize>) {
+pub(super) fn parts(members: &[Vec<usize>]) -> (Vec<usize>, Vec<usize>) {
     let share = (ROWS / members.len().max(1)).max(FOLD);
     let (mut fitted, mut held) = (Vec::new(), Vec::new());
     for rows in members {
@@ -68,13 +69,6 @@ fn parts(members: &[Vec<usize>]) -> (Vec<usize>, Vec<usize>) {
         }
     }
     (fitted, held)
-}
-
-/// One row a class, one column a sample.
-fn one_hot(labels: &[usize], classes: usize) -> Matrix {
-    let mut out = Matrix::zeros(classes, labels.len());
-    labels.iter().enumerate().for_each(|(sample, &class)| out.row_mut(class)[sample] = 1.0);
-    out
 }
 
 fn squared_error(predictions: &Matrix, labels: &[usize]) -> f64 {

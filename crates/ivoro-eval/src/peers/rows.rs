@@ -27,6 +27,22 @@ pub(super) fn normalised(mut points: Matrix) -> Matrix {
     points
 }
 
+/// One row a label, one column a class: 1 where they are the same.
+pub(super) fn one_hot(labels: &[usize], classes: usize) -> Matrix {
+    let mut out = Matrix::zeros(labels.len(), classes);
+    labels.iter().enumerate().for_each(|(row, &class)| out.row_mut(row)[class] = 1.0);
+    out
+}
+
+/// Rows of double precision in single precision.
+pub(super) fn single(rows: &[Vec<f64>], cols: usize) -> Matrix {
+    let mut out = Matrix::zeros(rows.len(), cols);
+    for (row, values) in rows.iter().enumerate() {
+        out.row_mut(row).iter_mut().zip(values).for_each(|(out, &value)| *out = value as f32);
+    }
+    out
+}
+
 /// Bytes of `count` numbers of single precision.
 pub(super) fn single_bytes(count: usize) -> usize {
     count * size_of::<f32>()

@@ -1,5 +1,5 @@
 use super::intake::{Intake, Phase};
-use super::{Peer, PeerSettings};
+use super::{Look, Peer, PeerSettings};
 use crate::learner::Learner;
 use ivoro::Matrix;
 use ivoro::Points;
@@ -21,26 +21,26 @@ pub(super) trait Method: Send {
 /// What all methods share: settings are checked, then a phase, then the method learns it.
 #[derive(Debug)]
 pub(super) struct Student<M> {
-    peer: Peer,
     settings: PeerSettings,
     intake: Intake,
     method: M,
 }
 
 impl<M: Method> Student<M> {
-    pub(super) fn new(peer: Peer, settings: PeerSettings, method: M) -> Self {
-        Self { peer, settings, intake: Intake::new(peer), method }
+    pub(super) fn new(peer: Peer, look: Look, settings: PeerSettings, method: M) -> Self {
+        Self { settings, intake: Intake::new(peer, look), method }
     }
 }
 
 impl<M: Method> Learner for Student<M> {
     fn name(&self) -> String {
-        self.peer.to_string()
+        self.intake.name()
     }
 
     fn learn(&mut self, phase: &Samples) -> Result<()> {
         self.settings.check()?;
-        let phase = self.intake.phase(phase)?;
+        let points = self.intake.points(phase)?;
+        let phase = self.intake.phase(phase, &points)?;
         self.method.absorb(&phase, self.intake.classes())?;
         self.intake.admit(&phase);
         Ok(())
@@ -51,10 +51,10 @@ impl<M: Method> Learner for Student<M> {
     }
 
     fn distances(&self, queries: &Points) -> Result<Matrix> {
-        let points = self.intake.queries(queries)?;
+        let points = self.intake.points(queries)?;
         match self.class_count() {
             0 => Ok(Matrix::zeros(points.rows(), 0)),
-            _ => self.method.measure(points),
+            _ => self.method.measure(&points),
         }
     }
 

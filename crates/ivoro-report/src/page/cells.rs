@@ -1,6 +1,7 @@
 //! One table: lines of cells, ours with the paper's below, the best marked.
 
 use ivoro::head::LETTERS;
+use ivoro_eval::record::Kind;
 use maud::{Markup, html};
 
 use super::name;
@@ -120,8 +121,14 @@ impl<'g, 'a> Line<'g, 'a> {
         });
         let rows: Vec<Option<&'g Row<'a>>> = rows.collect();
         let honest = rows.iter().flatten().all(|row| row.is_honest());
+        // a variant's letters are explained beside it
+        let others = rows.iter().flatten().filter(|row| row.kind != Kind::Variant);
+        let views = others.map(|row| row.views()).find(|&views| views > 1);
         Self {
-            title: name(label),
+            title: html! {
+                (name(label))
+                @if let Some(views) = views { " " small { (views) " views" } }
+            },
             letters: None,
             paper_name: paper_name.to_owned(),
             rows,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ivoro::head::LETTERS;
-use ivoro_eval::peers::Peer;
+use ivoro_eval::peers::{Look, Peer};
 use ivoro_eval::record::Kind;
 use maud::{Markup, html};
 
@@ -17,7 +17,10 @@ pub(super) fn section(groups: &[Group<'_>]) -> Markup {
         return html! {};
     }
     let has = |part: &str| rows.iter().any(|row| row.label.contains(part));
-    let peers = Peer::ALL.iter().filter(|peer| rows.iter().any(|row| row.name == peer.to_string()));
+    let run: Vec<(Peer, Look)> =
+        rows.iter().filter_map(|row| Peer::with_look(&row.name).ok()).collect();
+    let peers = Peer::ALL.iter().filter(|peer| run.iter().any(|(other, _)| other == *peer));
+    let looks = run.iter().any(|(_, look)| *look != Look::default());
     let networks: BTreeSet<&str> =
         rows.iter().filter_map(|row| row.first().record.network.as_deref()).collect();
     let several = rows.iter().any(|row| row.entries.len() > 1);
@@ -36,6 +39,10 @@ pub(super) fn section(groups: &[Group<'_>]) -> Markup {
                 ". F, K, W and Q are not the paper's."
             }
             @for peer in peers { dt { code { (peer) } } dd { (peer.description()) } }
+            @if looks {
+                dt { code { "…-FAIL" } }
+                dd { "letters behind a peer: what it was given, F the mean of an image and its mirror image, AI four rotations side by side, L two layers side by side" }
+            }
             @if trained {
                 dt { "PASS, LwF, EWC, …" }
                 dd { "train the network on in every phase; " code { "joint-training" } " does so on all images at once; it learns without rotations and is asked with one view, so methods that look at more views can be above it" }

@@ -164,7 +164,7 @@ fn the_tables_are_there_as_csv() {
     assert_eq!(lines.len(), 1 + METHODS.len() + 1);
     assert!(lines[..=METHODS.len()].iter().all(|line| line.split(',').count() == fields), "{csv}");
     let own = "CIFAR-100,50+5x10,iVoro,variant,true,2,43.50,1.41,36.00,1.41,";
-    assert!(lines[1].starts_with(own) && lines[1].ends_with(",66.39,56.05,8.17,false"), "{csv}");
+    assert!(lines[1].starts_with(own) && lines[1].ends_with(",66.39,56.05,8.17,false,1"), "{csv}");
     let kept = "CIFAR-100,50+5x10,iCaRL-CNN,baseline,false,1,50.50,,43.00,,";
     assert!(lines.iter().any(|line| line.starts_with(kept)), "{csv}");
     assert!(csv.contains("\"a, \"\"b\"\"\",50+5x10,fecam,peer,true,1,42.50,,"), "{csv}");
@@ -178,7 +178,7 @@ fn a_baseline_that_has_changed_since_is_marked_wherever_it_stands() {
     let revisions = ["PASS", "LwF", "MUC"].map(|name| (name.to_owned(), 3));
     let present = Inputs { revisions: revisions.into(), ..Inputs::default() };
     let marked = report_with(present, std::slice::from_ref(&record));
-    let outdated: Vec<&str> = marked.csv.lines().filter(|line| line.ends_with(",true")).collect();
+    let outdated: Vec<&str> = marked.csv.lines().filter(|line| line.ends_with(",true,1")).collect();
     let named = |line: &str, name: &str| line.contains(&format!(",{name},baseline,"));
     assert_eq!(outdated.len(), 2, "{}", marked.csv);
     assert!(named(outdated[0], "LwF") && named(outdated[1], "PASS"), "{}", marked.csv);
@@ -212,7 +212,7 @@ fn results_of_an_earlier_revision_are_left_out_where_there_are_present_ones() {
     // without a present one they are what there is, and marked
     let old = report_with(present(), &[of(2, 20.0), of(1, 30.0)]);
     assert!(old.csv.contains(",LwF,baseline,true,2,") && old.html.contains("</a> "), "{}", old.csv);
-    assert!(old.csv.lines().any(|line| line.contains(",LwF,") && line.ends_with(",true")));
+    assert!(old.csv.lines().any(|line| line.contains(",LwF,") && line.ends_with(",true,1")));
 }
 
 // before a class paid for its volume its records did not name the setting
@@ -225,6 +225,18 @@ fn results_with_another_volume_are_not_averaged() {
     let csv = report(&[first, second]).csv;
     assert!(csv.contains(",iVoro-Q,variant,true,1,"), "{csv}");
     assert!(csv.contains(",iVoro-Q · volume 0,variant,true,1,"), "{csv}");
+}
+
+// records of whole matrices per class did not name the rank
+#[test]
+fn results_in_few_directions_are_not_averaged_with_those_of_whole_matrices() {
+    let (mut first, mut second) =
+        (record("CIFAR-100", &PHASES, &["iVoro-Q"]), record("CIFAR-100", &PHASES, &["iVoro-Q"]));
+    first.methods[0].settings = serde_json::json!({"volume": 0.4});
+    second.methods[0].settings = serde_json::json!({"volume": 0.4, "rank": 64});
+    let csv = report(&[first, second]).csv;
+    assert!(csv.contains(",iVoro-Q · 64 directions,variant,true,1,"), "{csv}");
+    assert!(csv.contains(",iVoro-Q,variant,true,1,"), "{csv}");
 }
 
 /// A record of these protocol and settings.

@@ -341,8 +341,7 @@ impl<'a> IncrementalTrainer<'a> {
         for &reading in readings {
             let all = method.distances(reading, &points, &model.head);
             let distances = first_columns(&all, known)?;
-            let evaluation =
-                Evaluation { distances, strangeness: None, uncertainty: None, temperature: None };
+            let evaluation = Evaluation::of(distances);
             let mut outcome = assess(&evaluation, &labels, phases);
             outcome.learn_seconds = learn_seconds;
             outcome.predict_seconds = started.elapsed().as_secs_f64();

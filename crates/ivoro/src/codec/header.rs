@@ -5,7 +5,7 @@ use std::path::Path;
 use safetensors::tensor::Metadata;
 use safetensors::{SafeTensorError, SafeTensors};
 
-use super::{Description, FORMAT, VERSION, checksum};
+use super::{Description, VERSION, checksum};
 use crate::error::{Error, Result};
 
 /// What stands before the numbers of a model file.
@@ -18,8 +18,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The header of a file whose format, version and checksum are right.
-    pub(super) fn verified(path: &Path, bytes: &[u8]) -> Result<Self> {
+    /// The header of a file of this format whose version and checksum are right.
+    pub(super) fn verified(path: &Path, bytes: &[u8], format: &str) -> Result<Self> {
         let malformed = |what: String| Error::malformed(path, what);
         let broken = |error: SafeTensorError| {
             let what = super::shortage(bytes).unwrap_or_else(|| error.to_string());
@@ -28,9 +28,9 @@ impl Header {
         let (length, metadata) = SafeTensors::read_metadata(bytes).map_err(broken)?;
         let entries = metadata.metadata().clone().unwrap_or_default();
         let entry = |key: &str| entries.get(key).map(String::as_str);
-        if entry("format") != Some(FORMAT) {
+        if entry("format") != Some(format) {
             let found = entry("format").unwrap_or("none");
-            return Err(malformed(format!("expected a file of format {FORMAT}, found {found}")));
+            return Err(malformed(format!("expected a file of format {format}, found {found}")));
         }
         let version = entry("version").and_then(|text| text.parse::<u64>().ok());
         let found = version.ok_or_else(|| malformed("no version in the metadata".to_owned()))?;

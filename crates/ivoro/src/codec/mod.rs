@@ -16,24 +16,33 @@
 
 mod header;
 mod read;
+mod read_sealed;
 #[doc(hidden)] // feature files and weights of networks begin alike
 pub mod safetensors_header;
 mod source;
+mod target;
 mod write;
+mod write_sealed;
 
 use serde::{Deserialize, Serialize};
 
 use crate::calibration::Calibration;
 use crate::head::{Settings, Variant};
+use crate::journal::Journal;
 use crate::tune::Choice;
 
-pub use read::{decode, decode_predictor};
-pub use write::{encode, write};
+pub use read::{decode, decode_predictor, decode_receipt};
+pub use write::{encode, encode_receipt, write, write_receipt};
 
-/// Name of the format in the file's metadata.
+/// Name of the format in the file's metadata, and that of a receipt: the same of a single lesson.
 const FORMAT: &str = "ivoro-model";
-/// Newest version this program reads, and the one it writes.
-const VERSION: u64 = 1;
+const RECEIPT: &str = "ivoro-receipt";
+/// A machine on which points were made before machines were written down.
+const UNKNOWN_MACHINE: &str = "unknown";
+/// Newest version this program reads.
+const VERSION: u64 = 2;
+/// The version it writes where nothing of the newer one is needed, so that older programs read it.
+const PLAIN_VERSION: u64 = 1;
 
 /// Everything in a model file that is not a tensor.
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,6 +56,12 @@ struct Description {
     probe_dims: Vec<usize>,
     /// Exponents of the fixed-point grids, one per block.
     grids: Vec<i32>,
+    /// Exponents of the powers of two that columns are multiplied by, one list a block; and the same
+    /// in the probe's space.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    units: Vec<Vec<i32>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    probe_units: Vec<Vec<i32>>,
     classes: Vec<String>,
     #[serde(rename = "cliques")]
     phases: Vec<PhaseShape>,
@@ -54,6 +69,31 @@ struct Description {
     choices: Vec<Choice>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     network: Option<String>,
+    #[serde(default, skip_serializing_if = "Journal::is_empty")]
+    journal: Journal,
+    /// On whose arithmetic N and K made points.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    machines: Vec<String>,
+    /// Of a receipt: the classes that were known before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    updated: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sealed: Option<SealedShape>,
+}
+
+/// Sealed classes and their metric.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SealedShape {
+    /// Bits of each number of a direction.
+    bits: u8,
+    /// The share of the pooled covariance in the metric of each block, and what was added to its
+    /// diagonal.
+    metrics: Vec<(f64, f64)>,
+    /// The usual distance of a sample to its class in each block.
+    usual: Vec<f64>,
+    /// Places of the sealed classes.
+    classes: Vec<usize>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

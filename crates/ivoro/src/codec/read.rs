@@ -7,37 +7,54 @@ use safetensors::Dtype;
 
 use super::header::Header;
 use super::source::Tensor;
+use super::{FORMAT, RECEIPT, UNKNOWN_MACHINE};
 use crate::calibration::Calibration;
 use crate::error::{Error, Result};
-use crate::head::{Frame, Head, LearnedClass, LearnedPhase};
+use crate::head::{Frame, Head, LearnedClass, LearnedPhase, Place};
 use crate::linalg::{Symmetric, tile_rows};
 use crate::matrix::Matrix;
-use crate::model::{Model, Predictor};
-use crate::statistics::{ClassStatistics, Grid, SecondMoments, Sums};
+use crate::model::{Model, Predictor, Receipt};
+use crate::statistics::{ClassStatistics, Grid, SecondMoments, Sums, joined};
 
 /// Limits that no honest model reaches: a forged header is refused before anything is allocated.
 const MOST_CLASSES: usize = 1 << 24;
 const MOST_DIMENSIONS: usize = 1 << 24;
+/// Largest exponent of a unit: beyond, nothing of an `f32` is left.
+const MOST_UNIT: i32 = 150;
 
 /// Reads a model from the bytes of its file; `name` is for messages.
 pub fn decode(name: &Path, bytes: &[u8]) -> Result<Model> {
-    Reader { path: name, bytes, header: Header::verified(name, bytes)? }.model()
+    Reader { path: name, bytes, header: Header::verified(name, bytes, FORMAT)? }.model()
 }
 
 /// Reads a model that is only to be asked: second moments go from the bytes into the metric, and
 /// sums are given up as soon as the diagram stands.
 pub fn decode_predictor(name: &Path, bytes: &[u8]) -> Result<Predictor> {
-    Reader { path: name, bytes, header: Header::verified(name, bytes)? }.predictor()
+    Reader { path: name, bytes, header: Header::verified(name, bytes, FORMAT)? }.predictor()
 }
 
-struct Reader<'a> {
+/// Reads a receipt from the bytes of its file; `name` is for messages.
+pub fn decode_receipt(name: &Path, bytes: &[u8]) -> Result<Receipt> {
+    let reader = Reader { path: name, bytes, header: Header::verified(name, bytes, RECEIPT)? };
+    let description = &reader.header.description;
+    let updated: HashSet<String> = description.updated.iter().flatten().cloned().collect();
+    let probed = description.phases.iter().any(|learned| learned.probe || learned.residual);
+    if probed || !updated.iter().all(|name| description.classes.contains(name)) {
+        return Err(
+            reader.malformed("the description of the receipt contradicts itself".to_owned())
+        );
+    }
+    Ok(Receipt { lesson: reader.model()?, updated })
+}
+
+pub(super) struct Reader<'a> {
     path: &'a Path,
     bytes: &'a [u8],
-    header: Header,
+    pub(super) header: Header,
 }
 
 impl Reader<'_> {
-    fn malformed(&self, what: String) -> Error {
+    pub(super) fn malformed(&self, what: String) -> Error {
         Error::malformed(self.path, what)
     }
 
@@ -55,6 +72,10 @@ impl Reader<'_> {
     }
 
     fn predictor(self) -> Result<Predictor> {
+        if self.header.description.sealed.is_some() {
+            // most of it is small; rows of second moments are those of open classes alone
+            return Ok(Predictor::new(self.model()?));
+        }
         let frame = self.frame()?;
         let (classes, phases) = (self.classes(&frame)?, self.phases(&frame)?);
         let rows = if self.keeps_second_per_class() { classes.len() } else { 1 };
@@ -73,8 +94,17 @@ impl Reader<'_> {
         let description = &self.header.description;
         let mut head = Head::new(description.variant, description.settings.clone())?;
         head.restore(frame, classes, phases, pooled);
+        head.freeze(self.frozen()?);
         let super::Description { calibration, choices, network, .. } = description;
-        Ok(Model::from_parts(head, calibration.clone(), choices.clone(), network.clone()))
+        let mut model =
+            Model::from_parts(head, calibration.clone(), choices.clone(), network.clone());
+        model.journal.clone_from(&description.journal);
+        model.machines.clone_from(&description.machines);
+        let depends = description.variant.normalise || description.variant.lift;
+        if depends && model.machines.is_empty() {
+            model.machines.push(UNKNOWN_MACHINE.to_owned());
+        }
+        Ok(model)
     }
 
     fn frame(&self) -> Result<Frame> {
@@ -114,17 +144,46 @@ impl Reader<'_> {
             Grid::from_exponent(exponent)
                 .ok_or_else(|| self.malformed(format!("grid exponent {exponent} is out of range")))
         };
+        let (dims, probe_dims) = (&description.dims, &description.probe_dims);
         Ok(Frame {
             layers: description.layers.clone(),
             views: description.views,
-            dims: description.dims.clone(),
-            probe_dims: description.probe_dims.clone(),
+            dims: dims.clone(),
+            probe_dims: probe_dims.clone(),
             grids: description.grids.iter().map(grid).collect::<Result<_>>()?,
+            places: self.places("origin", dims, &description.units)?,
+            probe_places: self.places("probe_origin", probe_dims, &description.probe_units)?,
         })
     }
 
+    /// Where points are compared: as they came, unless the file says something else.
+    fn places(&self, kind: &str, dims: &[usize], units: &[Vec<i32>]) -> Result<Vec<Place>> {
+        let fits = |(exponents, dim): (&Vec<i32>, &usize)| {
+            let usual = exponents.iter().all(|exponent| exponent.abs() <= MOST_UNIT);
+            usual && (exponents.is_empty() || exponents.len() == *dim)
+        };
+        let listed = units.is_empty() || units.len() == dims.len();
+        if !listed || !units.iter().zip(dims).all(fits) {
+            return Err(self.malformed("units of features that do not fit the dimensions".into()));
+        }
+        let place = |(block, &dim): (usize, &usize)| {
+            let name = format!("{kind}.{block}");
+            let there = self.header.metadata.info(&name).is_some();
+            let origin = there.then(|| self.floats(&name, 1, dim)).transpose()?;
+            let origin = origin.map(Matrix::into_vec).unwrap_or_default();
+            Ok(Place { origin, exponents: units.get(block).cloned().unwrap_or_default() })
+        };
+        dims.iter().enumerate().map(place).collect()
+    }
+
+    /// The upper halves of integers, where the file has any.
+    fn upper(&self, name: &str, shape: &[usize]) -> Result<Option<Tensor<'_>>> {
+        let there = self.header.metadata.info(name).is_some();
+        there.then(|| self.integers(name, shape)).transpose()
+    }
+
     /// A tensor that must have this type and shape.
-    fn tensor(&self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<Tensor<'_>> {
+    pub(super) fn tensor(&self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<Tensor<'_>> {
         let info = self.header.metadata.info(name);
         let info = info.ok_or_else(|| self.malformed(format!("tensor {name} is missing")))?;
         if info.dtype != dtype || info.shape != shape {
@@ -137,11 +196,11 @@ impl Reader<'_> {
         Ok(Tensor::new(&self.bytes[self.header.start + start..self.header.start + end]))
     }
 
-    fn integers(&self, name: &str, shape: &[usize]) -> Result<Tensor<'_>> {
+    pub(super) fn integers(&self, name: &str, shape: &[usize]) -> Result<Tensor<'_>> {
         self.tensor(name, Dtype::I64, shape)
     }
 
-    fn floats(&self, name: &str, rows: usize, cols: usize) -> Result<Matrix> {
+    pub(super) fn floats(&self, name: &str, rows: usize, cols: usize) -> Result<Matrix> {
         let data = self.tensor(name, Dtype::F32, &[rows, cols])?.floats(rows * cols);
         if data.iter().any(|value| !value.is_finite()) {
             return Err(self.malformed(format!("tensor {name} holds a number that is not finite")));
@@ -159,16 +218,30 @@ impl Reader<'_> {
             let count = positive.ok_or_else(bad)?;
             let blocks = Vec::with_capacity(frame.dims.len());
             let statistics = ClassStatistics { count, blocks, second: None };
-            classes.push(LearnedClass { name: name.clone(), statistics });
+            classes.push(LearnedClass { name: name.clone(), statistics, sealed: None });
         }
+        self.add_sealed(&mut classes, frame)?;
+        let mut open: Vec<&mut LearnedClass> =
+            classes.iter_mut().filter(|class| !class.is_sealed()).collect();
+        let rows = open.len();
         for (block, &dim) in frame.dims.iter().enumerate() {
-            let mut sums = self.integers(&format!("sums.{block}"), &[names.len(), dim])?;
-            let mut halves = self.integers(&format!("squares.{block}"), &[names.len(), 2])?;
-            let halves = halves.integers(2 * names.len());
-            for (class, halves) in classes.iter_mut().zip(halves.as_chunks::<2>().0) {
+            let mut sums = self.integers(&format!("sums.{block}"), &[rows, dim])?;
+            let mut halves = self.integers(&format!("squares.{block}"), &[rows, 2])?;
+            let halves = halves.integers(2 * rows);
+            let mut high = self.upper(&format!("high.{block}"), &[rows, dim])?;
+            for (class, halves) in open.iter_mut().zip(halves.as_chunks::<2>().0) {
                 let sums = sums.integers(dim);
-                let squares = i128::from(halves[1]) << 64 | i128::from(halves[0] as u64);
-                class.statistics.blocks.push(Sums { sums, squares });
+                let squares = joined(halves[0], halves[1]);
+                let sums = match &mut high {
+                    None => Sums { sums, high: Vec::new(), squares },
+                    Some(high) => {
+                        let halves = sums.into_iter().zip(high.integers(dim));
+                        let numbers: Vec<i128> =
+                            halves.map(|(low, high)| joined(low, high)).collect();
+                        Sums::of(&numbers, squares)
+                    }
+                };
+                class.statistics.blocks.push(sums);
             }
         }
         Ok(classes)
@@ -181,9 +254,14 @@ impl Reader<'_> {
 
     fn add_second(&self, classes: &mut [LearnedClass], frame: &Frame) -> Result<()> {
         for (block, &dim) in frame.dims.iter().enumerate() {
-            let mut values = self.second(block, classes.len(), dim)?;
-            for class in &mut *classes {
-                let moments = second_moments(dim, &mut values);
+            let rows = classes.iter().filter(|class| !class.is_sealed()).count();
+            if rows == 0 {
+                continue;
+            }
+            let mut values = self.second(block, rows, dim)?;
+            let mut high = self.second_high(block, rows, dim)?;
+            for class in classes.iter_mut().filter(|class| !class.is_sealed()) {
+                let moments = second_moments(dim, &mut values, high.as_mut());
                 class.statistics.second.get_or_insert_default().push(moments);
             }
         }
@@ -194,9 +272,14 @@ impl Reader<'_> {
         self.integers(&format!("second.{block}"), &[rows, numbers_of(dim)])
     }
 
+    fn second_high(&self, block: usize, rows: usize, dim: usize) -> Result<Option<Tensor<'_>>> {
+        self.upper(&format!("second_high.{block}"), &[rows, numbers_of(dim)])
+    }
+
     fn pooled(&self, frame: &Frame) -> Result<Vec<SecondMoments>> {
         let block = |(block, &dim): (usize, &usize)| {
-            Ok(second_moments(dim, &mut self.second(block, 1, dim)?))
+            let mut high = self.second_high(block, 1, dim)?;
+            Ok(second_moments(dim, &mut self.second(block, 1, dim)?, high.as_mut()))
         };
         frame.dims.iter().enumerate().map(block).collect()
     }
@@ -213,15 +296,19 @@ impl Reader<'_> {
         let (dim, unit) = (frame.dims[block], frame.grids[block].product_unit());
         let wanted = class.map_or(0..rows, |class| class..class + 1);
         let whole = self.second(block, rows, dim)?;
+        let upper = self.second_high(block, rows, dim)?;
         let overflow = || Error::CountOverflow { class: "all".to_owned(), count: 0 };
         let mut first = 0;
         let mut tiles = Vec::new();
         for (_, height, width) in tile_rows(dim) {
-            let mut sum = vec![0i64; height * width];
+            let mut sum = vec![0i128; height * width];
             for row in wanted.clone() {
-                let more = whole.from(row * numbers_of(dim) + first).integers(height * width);
-                for (sum, more) in sum.iter_mut().zip(more) {
-                    *sum = sum.checked_add(more).ok_or_else(overflow)?;
+                let start = row * numbers_of(dim) + first;
+                let low = whole.from(start).integers(height * width);
+                let high = upper.map(|upper| upper.from(start).integers(height * width));
+                for (at, (sum, low)) in sum.iter_mut().zip(low).enumerate() {
+                    let high = high.as_ref().map_or(low >> 63, |high| high[at]);
+                    *sum = sum.checked_add(joined(low, high)).ok_or_else(overflow)?;
                 }
             }
             tiles.push(sum.into_iter().map(|value| value as f64 * unit).collect());
@@ -254,7 +341,17 @@ fn numbers_of(dim: usize) -> usize {
     tile_rows(dim).map(|(_, rows, cols)| rows * cols).sum()
 }
 
-fn second_moments(dim: usize, values: &mut Tensor<'_>) -> SecondMoments {
-    let tiles = tile_rows(dim).map(|(_, rows, cols)| values.integers(rows * cols));
-    SecondMoments::from_tiles(dim, tiles.collect())
+fn second_moments(
+    dim: usize,
+    values: &mut Tensor<'_>,
+    high: Option<&mut Tensor<'_>>,
+) -> SecondMoments {
+    let tiles = |values: &mut Tensor<'_>| -> Vec<Vec<i64>> {
+        tile_rows(dim).map(|(_, rows, cols)| values.integers(rows * cols)).collect()
+    };
+    let low = tiles(values);
+    match high {
+        None => SecondMoments::from_tiles(dim, low),
+        Some(high) => SecondMoments::from_halves(dim, &low, &tiles(high)),
+    }
 }

@@ -16,6 +16,10 @@ pub type Kind = (&'static str, usize);
 
 /// 64-bit integers.
 pub const I64: Kind = ("I64", 8);
+/// 16-bit integers.
+pub const I16: Kind = ("I16", 2);
+/// 8-bit integers.
+pub const I8: Kind = ("I8", 1);
 /// 32-bit floats.
 pub const F32: Kind = ("F32", 4);
 /// 16-bit floats.

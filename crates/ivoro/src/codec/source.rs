@@ -26,6 +26,16 @@ impl<'a> Tensor<'a> {
         self.take::<4, _>(count, f32::from_le_bytes)
     }
 
+    /// The next `count` 16-bit integers; fewer at the end.
+    pub(super) fn shorts(&mut self, count: usize) -> Vec<i16> {
+        self.take::<2, _>(count, i16::from_le_bytes)
+    }
+
+    /// The next `count` 8-bit integers; fewer at the end.
+    pub(super) fn bytes(&mut self, count: usize) -> Vec<i16> {
+        self.take::<1, _>(count, |byte| i8::from_le_bytes(byte).into())
+    }
+
     fn take<const SIZE: usize, T>(
         &mut self,
         count: usize,

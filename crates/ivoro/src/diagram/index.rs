@@ -1,9 +1,8 @@
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use crate::diagram::{Nearest, PowerDiagram, squared_length};
 use crate::error::{Error, Result};
+use crate::linalg::Columns;
 use crate::matrix::Matrix;
 use crate::random::{mix, permutation};
 use crate::vectors::vectorised;
@@ -39,6 +38,8 @@ const LANES: usize = 32;
 #[derive(Clone, Debug)]
 pub struct Index {
     families: PowerDiagram,
+    /// Their centres as they are multiplied.
+    packed: Columns,
     /// ‖c‖² of each family.
     lengths: Vec<f32>,
     /// Where each family begins among the centres, and the end.
@@ -82,7 +83,8 @@ impl Index {
         let centres = centres.select(&rows);
         let offsets = centres.iter_rows().map(squared_length).collect();
         let lengths = families.centres().iter_rows().map(squared_length).collect();
-        Ok(Self { families, lengths, starts, centres, offsets, cells })
+        let packed = Columns::new(families.centres().as_slice(), centres.cols());
+        Ok(Self { families, packed, lengths, starts, centres, offsets, cells })
     }
 
     /// Number of families.
@@ -92,7 +94,7 @@ impl Index {
 
     /// Bytes of all numbers held.
     pub fn bytes(&self) -> usize {
-        let floats = self.centres.as_slice().len() + self.families.centres().as_slice().len();
+        let floats = self.centres.as_slice().len() + 2 * self.families.centres().as_slice().len();
         (floats + self.offsets.len() + self.cells.len() + 3 * self.lengths.len()) * 4
             + self.starts.len() * size_of::<usize>()
     }
@@ -149,9 +151,8 @@ impl Index {
         let mut near = vec![NONE; queries.len() / dim * probes];
         near.par_chunks_mut(ROWS * probes).zip(queries.par_chunks(ROWS * dim)).for_each(
             |(near, queries)| {
-                let all = 0..self.families();
-                let mut scores = vec![0f32; queries.len() / dim * all.len()];
-                products(queries, self.families.centres(), all.clone(), &mut scores);
+                let mut scores = vec![0f32; queries.len() / dim * self.families()];
+                products(queries, &self.packed, &mut scores);
                 keep_least_of_each(near, probes, &scores, &self.lengths);
             },
         );
@@ -182,7 +183,8 @@ impl Index {
             gathered.extend_from_slice(&queries[start..start + dim]);
         }
         let mut scores = vec![0f32; visits.len() * range.len()];
-        products(&gathered, &self.centres, range.clone(), &mut scores);
+        let numbers = &self.centres.as_slice()[range.start * dim..range.end * dim];
+        products(&gathered, &Columns::new(numbers, dim), &mut scores);
         let offsets = &self.offsets[range.clone()];
         keep_least_of_each(&mut found, top, &scores, offsets);
         let known = found.iter_mut().filter(|found| found.distance < f32::INFINITY);
@@ -227,13 +229,9 @@ fn seek_families(centres: &Matrix, families: usize, seed: u64) -> Result<PowerDi
 }
 
 /// −2 q·c of every query with the centres in `range`.
-fn products(queries: &[f32], centres: &Matrix, range: std::ops::Range<usize>, scores: &mut [f32]) {
-    let dim = centres.cols();
-    let rows = queries.len() / dim;
-    let left = MatRef::from_row_major_slice(queries, rows, dim);
-    let right = centres.view().subrows(range.start, range.len()).transpose();
-    let target = MatMut::from_row_major_slice_mut(scores, rows, range.len());
-    matmul(target, Accum::Replace, left, right, -2.0, Par::Seq);
+fn products(queries: &[f32], centres: &Columns, scores: &mut [f32]) {
+    centres.fill(queries, 0..centres.count(), scores);
+    scores.iter_mut().for_each(|score| *score *= -2.0);
 }
 
 /// Of each query, whose scores are as many as there are offsets, the `top` least sums.

@@ -1,11 +1,16 @@
+use crate::diagram::Nearest;
 use crate::error::{Error, Result};
 use crate::head::Head;
-use crate::head::diagram_set::PairDistances;
+use crate::head::compose::Stage;
+use crate::head::diagram_set::{DiagramSet, PairDistances};
 use crate::head::views::{Ballots, Combined, add_row, combine, subtract_votes};
 use crate::matrix::Matrix;
 use crate::samples::Points;
 use crate::uncertainty::geometric_variance;
 use crate::vectors::least;
+
+/// Queries of an index judged at once.
+const MEASURED: usize = 16_384;
 
 /// How vectors of one object are taken together.
 ///
@@ -36,8 +41,12 @@ pub enum BurstRule {
 pub struct Answers {
     /// One row per query, one column per class, smaller is nearer.
     pub distances: Matrix,
-    /// Distance to the nearest class in units of that class's own mean distance.
+    /// Distance to the nearest class, less what the query is further from everything than usual, in
+    /// units of the usual distance to the own class: 1 is usual, more is stranger.
     pub strangeness: Vec<f64>,
+    /// Distance to the nearest class in units of that class's own mean distance: what thresholds in
+    /// models of versions up to 0.1 are compared with.
+    pub(crate) plain: Vec<f64>,
     /// HV over the views; 0 with one view, and under W with AI, which makes one of all.
     pub uncertainty: Vec<f64>,
     /// Vectors behind each row: more than 1 for a burst.
@@ -51,9 +60,11 @@ impl Head {
     /// `absolute` distances; see [`Head::measure`].
     pub fn ask(&self, queries: &Points, absolute: bool) -> Result<Answers> {
         let typical = self.typical_distances()?;
+        let background = self.background()?;
         let mut answers = Answers {
             distances: Matrix::zeros(0, self.classes.len()),
             strangeness: Vec::with_capacity(queries.len()),
+            plain: Vec::with_capacity(queries.len()),
             uncertainty: Vec::with_capacity(queries.len()),
             burst: vec![1; queries.len()],
             ballots: None,
@@ -62,11 +73,17 @@ impl Head {
             let summed = summed(&pairs);
             answers.uncertainty.extend(disagreement(&pairs));
             let Combined { distances, ballots } = combine(set, pairs, self.variant.views);
-            for (row, distances) in distances.iter_rows().enumerate() {
-                let class = least(distances);
-                let total = f64::from(summed.row(row)[class]) - set.volume(class);
-                answers.strangeness.push(strangeness(total, typical[class]));
-            }
+            let nearest: Vec<usize> = distances.iter_rows().map(least).collect();
+            let own = nearest
+                .iter()
+                .enumerate()
+                .map(|(row, &class)| f64::from(summed.row(row)[class]) - set.volume(class));
+            let own: Vec<f64> = own.collect();
+            let plain = nearest.iter().enumerate();
+            let plain = plain.map(|(row, &class)| in_units(own[row], typical[class]));
+            answers.plain.extend(plain);
+            let distances = background.of_members(&less_volume(set, summed));
+            answers.strangeness.extend(background.judged(&distances, |row| own[row]));
             match (&mut answers.ballots, ballots) {
                 (Some(kept), Some(more)) => kept.append(&more)?,
                 (kept, more) => *kept = more,
@@ -77,10 +94,46 @@ impl Head {
     }
 }
 
+/// Distances without what a class pays for its volume.
+fn less_volume(set: &DiagramSet, mut distances: Matrix) -> Matrix {
+    let volumes: Vec<f32> = (0..distances.cols()).map(|class| set.volume(class) as f32).collect();
+    if volumes.iter().any(|&volume| volume != 0.0) {
+        for row in 0..distances.rows() {
+            let pairs = distances.row_mut(row).iter_mut().zip(&volumes);
+            pairs.for_each(|(distance, volume)| *distance -= volume);
+        }
+    }
+    distances
+}
+
 /// A distance in units of what is usual in a class.
-pub(crate) fn strangeness(distance: f64, typical: f64) -> f64 {
+fn in_units(distance: f64, typical: f64) -> f64 {
     // a class without spread: thresholds and files hold finite numbers only
     (distance / typical.abs().max(f64::MIN_POSITIVE)).min(f64::MAX)
+}
+
+impl Head {
+    /// How strange queries are whose nearest class an index has found: as compared with all classes,
+    /// and in the way of versions up to 0.1.
+    pub(crate) fn strangeness_of_nearest(
+        &self,
+        queries: &Points,
+        nearest: &[Nearest],
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
+        let (background, typical) = (self.background()?, self.typical_distances()?);
+        let own = |row: usize| f64::from(nearest[row].distance);
+        let plain = nearest.iter().enumerate();
+        let plain = plain.map(|(row, found)| in_units(own(row), typical[found.cell as usize]));
+        let plain = plain.collect();
+        let mut judged = Vec::with_capacity(queries.len());
+        let rows: Vec<usize> = (0..queries.len()).collect();
+        for rows in rows.chunks(MEASURED) {
+            let points = self.points(&queries.select(rows), Stage::Full)?;
+            let distances = background.to_members(&self.diagram_set()?.cross, &points)?;
+            judged.extend(background.judged(&distances, |row| own(rows[row])));
+        }
+        Ok((judged, plain))
+    }
 }
 
 impl Head {
@@ -88,11 +141,14 @@ impl Head {
     /// layer), one row per class, in the space after N and K.
     pub fn centroids(&self) -> Result<Vec<Matrix>> {
         let Some(frame) = &self.frame else { return Ok(Vec::new()) };
-        (0..frame.dims.len()).map(|block| self.centres(frame, block)).collect()
+        let back = |block: usize| {
+            self.centres(frame, block).map(|centres| frame.places[block].back(centres))
+        };
+        (0..frame.dims.len()).map(back).collect()
     }
 }
 
-fn summed(pairs: &[PairDistances]) -> Matrix {
+pub(super) fn summed(pairs: &[PairDistances]) -> Matrix {
     let mut sum = pairs[0].cross.clone();
     for pair in &pairs[1..] {
         crate::diagram::add_matrix(&mut sum, &pair.cross);
@@ -108,6 +164,11 @@ fn disagreement(pairs: &[PairDistances]) -> impl Iterator<Item = f64> {
 }
 
 impl Answers {
+    /// The same with the strangeness that models of versions up to 0.1 have thresholds for.
+    pub(crate) fn with_plain_strangeness(self) -> Self {
+        Self { strangeness: self.plain.clone(), ..self }
+    }
+
     /// Whether the distances of bursts contain votes.
     pub(crate) fn votes_in_bursts(&self, rule: BurstRule) -> bool {
         rule == BurstRule::Vote || self.ballots.is_some()
@@ -131,6 +192,7 @@ impl Answers {
         let mut out = Self {
             distances: Matrix::zeros(0, self.distances.cols()),
             strangeness: Vec::new(),
+            plain: Vec::new(),
             uncertainty: Vec::new(),
             burst: Vec::new(),
             ballots: None,
@@ -145,6 +207,7 @@ impl Answers {
             let mean =
                 |values: &[f64]| members.iter().map(|&row| values[row]).sum::<f64>() / count as f64;
             out.strangeness.push(mean(&self.strangeness));
+            out.plain.push(mean(&self.plain));
             let vectors: Vec<&[f32]> = members.iter().map(|&row| self.distances.row(row)).collect();
             let between = if count > 1 { geometric_variance(&vectors) } else { 0.0 };
             out.uncertainty.push(between + mean(&self.uncertainty));

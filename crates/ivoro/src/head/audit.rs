@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::head::Head;
+use crate::head::{Head, SealedBlock};
 
 /// One kind of number kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,11 +18,12 @@ pub struct AuditLine {
 }
 
 /// What no model of this kind holds.
-pub const NOT_KEPT: [&str; 4] = [
+pub const NOT_KEPT: [&str; 5] = [
     "no image and no feature vector of any sample",
-    "no file name, path or time of any sample",
+    "no file name or path of any sample; of time, in the journal, only when each lesson was given",
     "no number per sample: the size of a model does not depend on how many samples it learned",
     "no weight of the network: it stays where it is, frozen",
+    "no receipt: it goes to whoever gave the samples, and the receipt of few samples reveals their features",
 ];
 
 /// All numbers kept, class by class, then phase by phase, then of the model.
@@ -42,10 +43,14 @@ pub fn audit(head: &Head) -> Vec<AuditLine> {
         let kept = &class.statistics;
         let owner = format!("class {}", class.name);
         line(&owner, "count of samples", 1, 8);
-        line(&owner, "sum of features", kept.blocks.iter().map(|block| block.sums.len()).sum(), 8);
+        let sums = kept.blocks.iter().map(|block| block.sums.len() + block.high.len()).sum();
+        line(&owner, "sum of features", sums, 8);
         line(&owner, "sum of squared lengths", kept.blocks.len(), 16);
         let second = kept.second.iter().flatten().map(|second| second.bytes() / 8).sum();
         line(&owner, "second moments", second, 8);
+        for block in class.sealed.iter().flatten() {
+            sealed(&mut line, &owner, block, class.statistics.count, head);
+        }
     }
     let parts = head.parts();
     for (phase, learned) in parts.phases.iter().enumerate() {
@@ -56,7 +61,34 @@ pub fn audit(head: &Head) -> Vec<AuditLine> {
         line(&owner, "probe centres (D)", numbers(&learned.probe), 4);
         line(&owner, "displacements of centres (R)", numbers(&learned.residual), 4);
     }
+    let origins = parts.frame.iter().flat_map(|frame| &frame.places);
+    let origins = origins.map(|place| place.origin.len()).sum();
+    line("model", "origin: a mean of the first samples, far from zero", origins, 4);
     let pooled = parts.pooled.iter().copied().flatten().map(|second| second.bytes() / 8).sum();
     line("model", "second moments, all classes together (W)", pooled, 8);
+    for block in parts.frozen.iter().flat_map(|frozen| &frozen.blocks) {
+        let dim = block.origin.len();
+        line("model", "metric that sealed classes share", dim * (dim + 1) / 2 + dim, 4);
+    }
     lines
+}
+
+/// What a sealed class keeps. Directions of few samples are made of these samples and nothing else.
+fn sealed(
+    line: &mut impl FnMut(&str, &'static str, usize, usize),
+    owner: &str,
+    block: &SealedBlock,
+    count: u64,
+    head: &Head,
+) {
+    let (rank, dim) = (block.directions.rows(), block.centre.cols);
+    let what = if rank as u64 + 1 >= count {
+        "directions of spread: with the centre they say between which points its samples lie"
+    } else {
+        "directions of spread, each a mixture of its samples"
+    };
+    let bits = head.parts().frozen.map_or(16, |frozen| frozen.bits);
+    line(owner, "centre, whitened", dim, 2);
+    line(owner, what, rank * dim, usize::from(bits) / 8);
+    line(owner, "scales and variances of directions", 2 * rank + 2, 4);
 }

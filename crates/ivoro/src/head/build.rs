@@ -1,13 +1,18 @@
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::diagram::{PowerDiagram, squared_length};
 use crate::error::{Error, Result};
+use crate::head::background::Spread;
+use crate::head::compact::{Arrived, Base, Compact, CompactClass};
 use crate::head::diagram_set::{DiagramSet, Metric};
+use crate::head::place::add_ridge;
 use crate::head::quadrics::Quadrics;
-use crate::head::{Frame, Head, LearnedClass};
-use crate::linalg::Symmetric;
+use crate::head::settings::RidgePer;
+use crate::head::updated::Origin;
+use crate::head::{Frame, Head, LearnedClass, Rank};
+use crate::linalg::{Factor, Symmetric};
 use crate::matrix::Matrix;
-use crate::statistics::{ClassStatistics, SecondMoments, within_scatter};
+use crate::statistics::{ClassStatistics, Grid, SecondMoments, Sums, within_scatter};
 
 /// Σ z zᵀ of a block, of one class or of all together, wherever it is kept.
 pub(crate) type Scatter<'a> = dyn FnMut(usize, Option<usize>) -> Result<Symmetric> + 'a;
@@ -18,16 +23,17 @@ impl Head {
         if let Some(set) = self.diagram_set.get() {
             return Ok(set);
         }
-        let set = Box::new(self.build(&mut |block, class| self.scatter(block, class))?);
+        let set = Arc::new(self.build(&mut |block, class| self.scatter(block, class))?);
         Ok(self.diagram_set.get_or_init(|| set))
     }
 
     /// Builds the diagram with second moments that are kept elsewhere, and then lets go of all
     /// sums: the head can be asked, and nothing else.
     pub(crate) fn reduce_to_predictor(&mut self, scatter: &mut Scatter<'_>) -> Result<()> {
-        let set = Box::new(self.build(scatter)?);
+        let set = Arc::new(self.build(scatter)?);
         self.diagram_set = set.into();
         self.typical_distances()?;
+        self.background()?;
         for class in &mut self.classes {
             (class.statistics.blocks, class.statistics.second) = (Vec::new(), None);
         }
@@ -42,13 +48,16 @@ impl Head {
             found: 0,
         })?;
         let layers = frame.dims.len() / frame.views;
-        let cross = (0..frame.dims.len()).map(|block| self.metric(frame, block, scatter));
+        let blocks = (0..frame.dims.len()).map(|block| self.metric(frame, block, scatter));
+        let (cross, usual) = blocks.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let weights = self.settings.layer_weights.map(|weight| weight as f32);
         let single = layers == 1;
         Ok(DiagramSet {
             views: frame.views,
             layers,
-            cross: cross.collect::<Result<_>>()?,
+            cross,
+            usual,
+            background: OnceLock::new(),
             probes: self.probe_diagrams(frame)?,
             phases: self.probed_phases(),
             layer_weights: if single { vec![1.0] } else { weights.to_vec() },
@@ -61,40 +70,147 @@ impl Head {
         })
     }
 
-    fn metric(&self, frame: &Frame, block: usize, scatter: &mut Scatter<'_>) -> Result<Metric> {
+    /// All classes of Q in few directions: sealed ones as they are kept, the others from their sums.
+    fn compact(
+        &self,
+        frame: &Frame,
+        block: usize,
+        (base, centres, rank): (&Base, &Matrix, usize),
+        scatter: &mut Scatter<'_>,
+    ) -> Result<Metric> {
+        let open: Vec<usize> =
+            (0..self.classes.len()).filter(|&at| self.classes[at].sealed.is_none()).collect();
+        let open = self.describe(frame, block, (base, centres, rank), &open, scatter)?;
+        let mut open = open.into_iter();
+        let classes: Vec<CompactClass> = self
+            .classes
+            .iter()
+            .filter_map(|class| match &class.sealed {
+                Some(blocks) => Some(blocks[block].opened()),
+                None => open.next(),
+            })
+            .collect();
+        let shared = base.shared().clone();
+        Ok(Metric::Compact(Compact::assemble(shared, &classes, self.settings.volume)))
+    }
+
+    /// Some classes with sums, in few directions.
+    pub(super) fn describe(
+        &self,
+        frame: &Frame,
+        block: usize,
+        (base, centres, rank): (&Base, &Matrix, usize),
+        places: &[usize],
+        scatter: &mut Scatter<'_>,
+    ) -> Result<Vec<CompactClass>> {
+        let arrived = places.iter().map(|&at| {
+            let count = self.classes[at].statistics.count;
+            Arrived { at, count, centre: centres.row(at) }
+        });
+        let mut covariance = |at: usize| {
+            let kept = &self.classes[at].statistics;
+            let sums = [(&kept.blocks[block], kept.count)].into_iter();
+            Ok(within_scatter(scatter(block, Some(at))?, sums, frame.grids[block]))
+        };
+        base.describe(&arrived.collect::<Vec<_>>(), &mut covariance, &self.settings, rank)
+    }
+
+    /// The metric that all classes share, before the ridge, and whether nothing is known of it: one
+    /// sample per class, or all of them alike.
+    pub(super) fn pooled_covariance(
+        &self,
+        frame: &Frame,
+        block: usize,
+        centres: &Matrix,
+        scatter: &mut Scatter<'_>,
+    ) -> Result<(Symmetric, bool)> {
+        let classes = self.classes.iter().map(|class| &class.statistics);
+        let sums = classes.map(|kept| (&kept.blocks[block], kept.count));
+        let grid = frame.grids[block];
+        let mut covariance = within_scatter(scatter(block, None)?, sums, grid);
+        let flat = covariance.mean_diagonal() <= grid.noise(typical_size(centres));
+        if flat {
+            // no direction is known to vary more than another
+            covariance = Symmetric::zeros(frame.dims[block]);
+            covariance.add_diagonal(1.0);
+        }
+        Ok((covariance, flat))
+    }
+
+    /// The metric of a block and, under W and Q, the usual distance to the own class in it.
+    fn metric(
+        &self,
+        frame: &Frame,
+        block: usize,
+        scatter: &mut Scatter<'_>,
+    ) -> Result<(Metric, f64)> {
         let centres = self.centres(frame, block)?;
+        if let (Some(frozen), Rank::Directions(rank)) = (&self.frozen, self.settings.rank) {
+            let base = Base::of(frozen.blocks[block].clone());
+            let metric = self.compact(frame, block, (&base, &centres, rank), scatter)?;
+            return Ok((metric, frozen.usual[block]));
+        }
         if !self.variant.is_metric() {
-            return Ok(Metric::Plain(PowerDiagram::voronoi(centres)));
+            return Ok((Metric::Plain(PowerDiagram::voronoi(centres)), 0.0));
         }
         let classes = self.classes.iter().map(|class| &class.statistics);
         let sums: Vec<_> = classes.map(|kept| (&kept.blocks[block], kept.count)).collect();
         let grid = frame.grids[block];
-        let mut covariance = within_scatter(scatter(block, None)?, sums.iter().copied(), grid);
-        if covariance.mean_diagonal() <= grid.noise(typical_size(&centres)) {
-            // one sample per class, or all of them alike: no direction is known to vary more than another
-            covariance = Symmetric::zeros(frame.dims[block]);
-            covariance.add_diagonal(1.0);
-        }
+        let (mut covariance, flat) = self.pooled_covariance(frame, block, &centres, scatter)?;
+        let freedom = sums.iter().map(|(_, count)| count.saturating_sub(1)).sum();
+        let ridge = self.settings.ridge;
+        let spread = Spread::of(&covariance, freedom, ridge);
+        let usual = |factor: &Factor| if flat { 0.0 } else { spread.usual(factor) };
         if self.variant.per_class_metric {
+            let usual = ridged(covariance.clone(), ridge).as_ref().map_or(0.0, usual);
+            if let Rank::Directions(rank) = self.settings.rank {
+                let counts: Vec<u64> = sums.iter().map(|&(_, count)| count).collect();
+                let base = Base::new(covariance, &centres, &counts, &self.settings, rank)?;
+                return Ok((self.compact(frame, block, (&base, &centres, rank), scatter)?, usual));
+            }
             let covariances = sums.iter().enumerate().map(|(class, &(sums, count))| {
                 let moments = scatter(block, Some(class))?;
                 Ok((within_scatter(moments, [(sums, count)].into_iter(), grid), count))
             });
             let covariances = covariances.collect::<Result<Vec<_>>>()?;
             let quadrics = Quadrics::new(&covariance, &centres, covariances, &self.settings)?;
-            return Ok(Metric::PerClass(quadrics));
+            return Ok((Metric::PerClass(quadrics), usual));
         }
-        let ridge = self.settings.ridge;
-        covariance.add_diagonal(ridge * covariance.mean_diagonal());
+        let diagonal = covariance.diagonal();
+        let per_mean = add_ridge(&mut covariance, &frame.places[block], &self.settings);
         let factor = covariance.factor("within-class covariance", ridge)?;
+        let usual = usual(&factor);
         let first = self.phases.first().map_or(0, |learned| learned.size);
-        Ok(Metric::whitened(&centres, factor, first))
+        let origin = (per_mean && !flat).then(|| self.origin(&sums, diagonal, grid));
+        Ok((Metric::whitened(&centres, factor, first, origin), usual))
+    }
+
+    /// What a metric with one ridge is built from.
+    fn origin(&self, sums: &[(&Sums, u64)], diagonal: Vec<f64>, grid: Grid) -> Origin {
+        let samples = sums.iter().map(|(_, count)| *count as f64).sum::<f64>();
+        let squares: f64 = sums.iter().map(|(sums, _)| sums.squares as f64).sum();
+        let mean = diagonal.iter().sum::<f64>() / diagonal.len().max(1) as f64;
+        Origin {
+            diagonal,
+            freedom: (samples - sums.len() as f64).max(1.0),
+            samples,
+            ridge: self.settings.ridge,
+            floor: self.settings.ridge * mean,
+            auto: self.settings.ridge_per == RidgePer::Auto,
+            longest: 0.0,
+            unit: grid.noise(1.0),
+            squares: squares * grid.product_unit(),
+        }
     }
 
     /// Cross-phase centres of one block: class means, moved by the residual under R.
     pub(super) fn centres(&self, frame: &Frame, block: usize) -> Result<Matrix> {
         let mut data = Vec::with_capacity(self.classes.len() * frame.dims[block]);
         for class in &self.classes {
+            if let (Some(sealed), Some(frozen)) = (&class.sealed, &self.frozen) {
+                data.extend(frozen.blocks[block].unwhitened(&sealed[block].opened().centre));
+                continue;
+            }
             let statistics = &class.statistics;
             let mean = statistics.blocks[block].mean(statistics.count, frame.grids[block]);
             data.extend(mean.into_iter().map(|value| value as f32));
@@ -112,11 +228,15 @@ impl Head {
     }
 
     /// Σ z zᵀ of one block, of one class or of all together.
-    fn scatter(&self, block: usize, class: Option<usize>) -> Result<Symmetric> {
+    pub(super) fn scatter(&self, block: usize, class: Option<usize>) -> Result<Symmetric> {
         let Some(frame) = &self.frame else { return Ok(Symmetric::zeros(0)) };
         let grid = frame.grids[block];
         if let Some(pooled) = &self.pooled {
             return Ok(pooled[block].to_symmetric(grid));
+        }
+        let kept = class.and_then(|class| self.classes[class].statistics.second.as_ref());
+        if let Some(second) = kept {
+            return Ok(second[block].to_symmetric(grid));
         }
         let mut sum = SecondMoments::zeros(frame.dims[block]);
         let classes = class.map_or(0..self.classes.len(), |class| class..class + 1);
@@ -193,6 +313,12 @@ impl Head {
         };
         self.classes.iter().map(typical).collect()
     }
+}
+
+/// The factor of a covariance with a ridge.
+fn ridged(mut covariance: Symmetric, ridge: f64) -> Result<Factor> {
+    covariance.add_diagonal(ridge * covariance.mean_diagonal());
+    covariance.factor("within-class covariance", ridge)
 }
 
 /// Squared distance between a class's means in two blocks of the same layer.

@@ -1,12 +1,13 @@
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::error::{Error, MergeRefusal, MixedComponent, Result};
 use crate::head::compose::Stage;
 use crate::head::learn::Batch;
-use crate::head::{Head, LearnedClass, LearnedPhase};
+use crate::head::{Frame, Head, LearnedClass, LearnedPhase};
 use crate::matrix::Matrix;
 use crate::samples::Samples;
-use crate::statistics::{ClassStatistics, SecondMoments};
+use crate::statistics::{ClassStatistics, Grid, SecondMoments, Sums};
 
 /// What to do with a probe that was trained on the forgotten class and others together.
 ///
@@ -61,8 +62,13 @@ impl Head {
     /// probes of D and displacements of R stay those of their phase, since they can't be refitted
     /// without its samples. Returns the number of samples per class updated.
     pub fn update(&mut self, samples: &Samples) -> Result<Vec<(String, usize)>> {
+        let arrived = self.arrived(samples)?;
         let (changed, report) = self.combined(samples, 1)?;
+        let updated = self.updating();
         *self = changed;
+        self.updated = updated
+            .zip(arrived)
+            .and_then(|(updated, arrived)| updated.add(&self.arrivals(&arrived)));
         Ok(report)
     }
 
@@ -81,11 +87,14 @@ impl Head {
         });
         let places = places.collect::<Result<Vec<_>>>()?;
         let points = self.points(samples, Stage::Full)?;
-        let Some(frame) = self.frame.clone() else {
+        let Some(frame) = &self.frame else {
             return Err(Error::UnknownClass { class: batch.names[0].clone() });
         };
+        places.iter().try_for_each(|&at| self.check_open(at))?;
+        let frame = self.framed(frame, &points);
         let (statistics, pooled) = self.gather(&frame, &points, &batch)?;
         let mut changed = self.clone();
+        changed.frame = Some(frame);
         for (&place, new) in places.iter().zip(&statistics) {
             let class = &mut changed.classes[place];
             class.statistics.combine(new, sign, &class.name)?;
@@ -96,6 +105,19 @@ impl Head {
         let counts = statistics.iter().map(|new| new.count as usize);
         let report = batch.names.into_iter().zip(counts).collect();
         Ok((changed, report))
+    }
+
+    /// Refuses to change the sums of a sealed class, which has none.
+    pub(super) fn check_open(&self, class: usize) -> Result<()> {
+        let class = &self.classes[class];
+        let sealed = || Error::Sealed { class: class.name.clone() };
+        if class.is_sealed() { Err(sealed()) } else { Ok(()) }
+    }
+
+    /// The sums of one block of all classes that are not sealed.
+    pub(super) fn sums_of(&self, block: usize) -> impl Iterator<Item = &Sums> {
+        let open = self.classes.iter().filter(|class| !class.is_sealed());
+        open.map(move |class| &class.statistics.blocks[block])
     }
 
     /// Forgets a class: afterwards the head is, bit for bit, the one that never saw it.
@@ -119,9 +141,9 @@ impl Head {
         }
         self.classes.remove(at);
         if self.classes.is_empty() {
-            self.frame = None;
+            (self.frame, self.frozen) = (None, None);
         }
-        self.diagram_set.take();
+        self.changed();
         Ok(())
     }
 
@@ -140,7 +162,7 @@ impl Head {
             let first = self.classes.len() - size;
             let place = |class: &LearnedClass| places.get(class.name.as_str()).copied();
             self.classes[first..].sort_by_key(|class| place(class).unwrap_or(usize::MAX));
-            self.diagram_set.take();
+            self.changed();
         }
         Ok(())
     }
@@ -151,6 +173,7 @@ impl Head {
     pub fn emptied(&self) -> Self {
         let mut head = Self::unchecked(self.variant, self.settings.clone());
         head.frame.clone_from(&self.frame);
+        head.frozen.clone_from(&self.frozen);
         head
     }
 
@@ -161,7 +184,11 @@ impl Head {
     pub fn merge(&mut self, other: &Self, ancestor: Option<&Self>) -> Result<Merging> {
         self.check_kin(other)?;
         ancestor.map_or(Ok(()), |ancestor| self.check_kin(ancestor))?;
-        let mut merged = self.clone();
+        let finest = self.finest_grids(other, ancestor);
+        let mut merged = self.refined(&finest)?.into_owned();
+        let (refined, before) =
+            (other.refined(&finest)?, ancestor.map(|head| head.refined(&finest)).transpose()?);
+        let (other, ancestor) = (&*refined, before.as_deref());
         merged.frame = merged.frame.or_else(|| other.frame.clone());
         let mut report = Merging::default();
         let (places, earlier) = (self.places(), ancestor.map(Self::places).unwrap_or_default());
@@ -178,7 +205,13 @@ impl Head {
                 let before = ancestor.zip(earlier.get(name));
                 let before = before.map(|(head, &at)| &head.classes[at].statistics);
                 match places.get(name) {
+                    // sealed from the same samples: it is the same class
+                    Some(&place) if class.is_sealed_as(&self.classes[place]) => {}
                     Some(&place) => {
+                        if class.sealed.is_some() || self.classes[place].sealed.is_some() {
+                            let reason = MergeRefusal::Sealed { class: class.name.clone() };
+                            return Err(Error::Merge { reason });
+                        }
                         merged.combine_class(place, &class.statistics, before, apart)?;
                         report.combined.push(class.name.clone());
                     }
@@ -194,6 +227,48 @@ impl Head {
         merged.merge_pooled(other, ancestor)?;
         *self = merged;
         Ok(report)
+    }
+
+    /// Of each block the finest grid of several heads.
+    pub(crate) fn finest_grids(&self, other: &Self, ancestor: Option<&Self>) -> Vec<Grid> {
+        let heads = [Some(self), Some(other), ancestor];
+        let frames: Vec<&Frame> =
+            heads.into_iter().flatten().filter_map(|head| head.frame.as_ref()).collect();
+        let blocks = frames.first().map_or(0, |frame| frame.grids.len());
+        let finest = |block: usize| {
+            // what is all zero has no unit: it fits any
+            let used = heads.into_iter().flatten().filter(|head| !head.is_zero(block));
+            let grids = used.filter_map(|head| head.frame.as_ref().map(|f| f.grids[block]));
+            grids.min_by_key(|grid| grid.exponent()).unwrap_or(frames[0].grids[block])
+        };
+        (0..blocks).map(finest).collect()
+    }
+
+    /// Whether there are samples, and all of them are zero in a block.
+    fn is_zero(&self, block: usize) -> bool {
+        !self.classes.is_empty() && self.sums_of(block).all(Sums::are_zero)
+    }
+
+    /// The same head with sums in finer units: no value changes.
+    pub(crate) fn refined(&self, grids: &[Grid]) -> Result<Cow<'_, Self>> {
+        if self.frame.as_ref().is_none_or(|frame| frame.grids == grids) {
+            return Ok(Cow::Borrowed(self));
+        }
+        let mut head = self.clone();
+        let Some(frame) = &mut head.frame else { return Ok(Cow::Owned(head)) };
+        let apart = |(own, finest): (&Grid, &Grid)| own.exponent() - finest.exponent();
+        let bits: Vec<i32> = frame.grids.iter().zip(grids).map(apart).collect();
+        frame.grids = grids.to_vec();
+        // below zero where there was no unit
+        let bits: Vec<u32> = bits.into_iter().map(|bits| bits.max(0).unsigned_abs()).collect();
+        for class in &mut head.classes {
+            class.statistics.refine(&bits, &class.name)?;
+        }
+        let overflow = || Error::CountOverflow { class: "all".to_owned(), count: 0 };
+        for (moments, &bits) in head.pooled.iter_mut().flatten().zip(&bits) {
+            moments.refine(bits).ok_or_else(overflow)?;
+        }
+        Ok(Cow::Owned(head))
     }
 
     /// Forgets the classes of the ancestor that one of the two no longer knows.
@@ -229,14 +304,32 @@ impl Head {
             let text = |head: &Self| format!("{:?}", head.settings);
             return Err(differ("a setting", text(self), text(other)));
         }
-        match (&self.frame, &other.frame) {
-            (Some(a), Some(b)) if a != b => Err(differ(
-                "the layers, dimensions or value range",
-                format!("{:?} {:?}", a.layers, a.grids),
-                format!("{:?} {:?}", b.layers, b.grids),
-            )),
-            _ => Ok(()),
+        if self.frozen != other.frozen {
+            let text = |head: &Self| match &head.frozen {
+                Some(frozen) => format!("one sealed as {}", frozen.fingerprint()),
+                None => "one that is not sealed".to_owned(),
+            };
+            return Err(differ("the metric", text(self), text(other)));
         }
+        let unlike = self.other_frame(other);
+        unlike.map_or(Ok(()), |(what, own, other)| Err(differ(what, own, other)))
+    }
+
+    /// How the frame of another head differs, if both have one, in more than the unit of sums: these
+    /// are brought to the finer one.
+    pub(crate) fn other_frame(&self, other: &Self) -> Option<(&'static str, String, String)> {
+        let (own, theirs) = (self.frame.as_ref()?, other.frame.as_ref()?);
+        if *own == (Frame { grids: own.grids.clone(), ..theirs.clone() }) {
+            return None;
+        }
+        let text = |frame: &Frame| format!("{:?} {:?}", frame.layers, frame.dims);
+        let what = if text(own) == text(theirs) {
+            "the origin or unit of features, which the first samples fix: begin both models from \
+             one that knows no class"
+        } else {
+            "the layers or dimensions"
+        };
+        Some((what, text(own), text(theirs)))
     }
 
     fn combine_class(
@@ -295,7 +388,7 @@ impl Head {
         }
     }
 
-    fn combine_pooled(&mut self, other: &[SecondMoments], sign: i64) -> Result<()> {
+    pub(crate) fn combine_pooled(&mut self, other: &[SecondMoments], sign: i64) -> Result<()> {
         let overflow = || Error::CountOverflow { class: "all".to_owned(), count: 0 };
         for (moments, other) in self.pooled.iter_mut().flatten().zip(other) {
             moments.combine(other, sign).ok_or_else(overflow)?;

@@ -3,7 +3,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::head::settings::Settings;
 use crate::head::variant::Variant;
-use crate::lift::Lift;
+use crate::lift::{Lift, LiftCache};
 use crate::matrix::Matrix;
 use crate::samples::{Points, View};
 
@@ -74,6 +74,7 @@ pub(crate) fn compose(
     variant: Variant,
     settings: &Settings,
     stage: Stage,
+    lifts: &LiftCache,
 ) -> Result<Composed> {
     let layers = used_layers(features, variant)?;
     let views = variant.separate_views();
@@ -90,7 +91,7 @@ pub(crate) fn compose(
     if variant.lift && stage == Stage::Full {
         for (index, block) in points.blocks.iter_mut().enumerate() {
             let seed = settings.seed.wrapping_add(index as u64);
-            *block = Lift::new(block.cols(), settings.lift, seed).apply(block);
+            *block = lifts.apply(Lift::new(block.cols(), settings.lift, seed), block);
         }
     }
     Ok(points)

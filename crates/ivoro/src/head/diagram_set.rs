@@ -5,10 +5,13 @@ use rayon::prelude::*;
 
 use crate::diagram::{PowerDiagram, add_influence, far_origin, less, squared_length};
 use crate::error::Result;
+use crate::head::background::Background;
+use crate::head::compact::Compact;
 use crate::head::compose::Composed;
 use crate::head::indexed::Indexed;
 use crate::head::quadrics::Quadrics;
 use crate::head::settings::{Pairs, Rule};
+use crate::head::updated::Origin;
 use crate::linalg::Factor;
 use crate::matrix::Matrix;
 use crate::vectors::least;
@@ -19,35 +22,49 @@ pub(crate) enum Metric {
     Plain(PowerDiagram),
     /// Squared Mahalanobis distances: a power diagram in the plain space, the factor that
     /// measures the query itself, and how far apart the first centres are.
-    Whitened { diagram: PowerDiagram, factor: Factor, reach: f64 },
-    /// Squared Mahalanobis distances in one metric per class.
+    /// Where it can be updated, what it was built from.
+    Whitened { diagram: PowerDiagram, factor: Factor, reach: f64, origin: Option<Origin> },
+    /// Squared Mahalanobis distances in one metric per class, each a whole matrix.
     PerClass(Quadrics),
+    /// The same in few directions per class.
+    Compact(Compact),
 }
 
 impl Metric {
     /// (z − c)ᵀ S⁻¹ (z − c) from `−2 z·S⁻¹c + cᵀS⁻¹c`, the part that depends on the class; `first`
     /// classes came in the first phase.
-    pub(crate) fn whitened(centres: &Matrix, factor: Factor, first: usize) -> Self {
+    pub(crate) fn whitened(
+        centres: &Matrix,
+        factor: Factor,
+        first: usize,
+        built: Option<Origin>,
+    ) -> Self {
         let origin = far_origin(centres);
+        // distances around a point of the diagram's own are not those that an update starts from
+        let built = built.filter(|_| origin.is_none());
         let shifted = origin.as_ref().map(|origin| less(centres, origin));
         let centres = shifted.as_ref().unwrap_or(centres);
         let linear = factor.solve(centres);
         let reach = reach(centres, &linear, first);
-        let weights = centres.iter_rows().zip(linear.iter_rows()).map(|(centre, linear)| {
-            let dot: f64 =
-                centre.iter().zip(linear).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
-            (f64::from(squared_length(linear)) - dot) as f32
-        });
-        let weights = weights.collect();
-        let diagram = PowerDiagram::around(origin, linear, weights);
-        Self::Whitened { diagram, factor, reach }
+        let offsets: Vec<f64> = centres
+            .iter_rows()
+            .zip(linear.iter_rows())
+            .map(|(centre, linear)| {
+                centre.iter().zip(linear).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
+            })
+            .collect();
+        let square = |row: &[f32]| f64::from(squared_length(row));
+        let size = centres.iter_rows().map(square).fold(0.0, f64::max);
+        let diagram = PowerDiagram::linear(origin, linear, &offsets, size);
+        let origin = built.map(|built| Origin { longest: size, ..built });
+        Self::Whitened { diagram, factor, reach, origin }
     }
 
     /// The diagram whose nearest cell is the answer; metrics per class have none.
     pub(crate) fn diagram(&self) -> Option<&PowerDiagram> {
         match self {
             Self::Plain(diagram) | Self::Whitened { diagram, .. } => Some(diagram),
-            Self::PerClass(_) => None,
+            Self::PerClass(_) | Self::Compact(_) => None,
         }
     }
 
@@ -56,6 +73,7 @@ impl Metric {
         match self {
             Self::Plain(_) | Self::Whitened { .. } => 0.0,
             Self::PerClass(quadrics) => quadrics.volume(class),
+            Self::Compact(compact) => compact.volume(class),
         }
     }
 
@@ -65,18 +83,14 @@ impl Metric {
         let (diagram, factor) = match self {
             Self::Plain(diagram) => return diagram.distances(queries),
             Self::PerClass(quadrics) => return Ok(quadrics.distances(queries)),
+            Self::Compact(compact) => return Ok(compact.distances(queries)),
             Self::Whitened { diagram, factor, .. } => (diagram, factor),
         };
-        let mut out = diagram.distances(queries)?;
-        let queries = &*diagram.local(queries);
-        let white = absolute.then(|| factor.whiten(queries));
-        let cols = out.cols().max(1);
-        out.as_mut_slice().par_chunks_mut(cols).enumerate().for_each(|(row, out)| {
-            let length = white.as_ref().map_or(0.0, |white| squared_length(white.row(row)));
-            let shift = length - squared_length(queries.row(row));
-            out.iter_mut().for_each(|value| *value += shift);
+        let lengths = absolute.then(|| {
+            let white = factor.whiten_alike(&diagram.local(queries));
+            white.iter_rows().map(squared_length).collect::<Vec<f32>>()
         });
-        Ok(out)
+        diagram.compared(queries, lengths.as_deref())
     }
 }
 
@@ -111,6 +125,10 @@ pub(crate) struct DiagramSet {
     pub(crate) rule: Rule,
     /// See [`Head::typical_distances`](crate::Head::typical_distances); measured when first needed.
     pub(crate) typical_distances: OnceLock<Vec<f64>>,
+    /// Usual distance to the own class of each block under W and Q; 0 where it is not known.
+    pub(crate) usual: Vec<f64>,
+    /// See [`Head::background`](crate::Head::background); built when first needed.
+    pub(crate) background: OnceLock<Background>,
     /// The index, if there is to be one; built when first asked.
     pub(crate) index: OnceLock<Option<Indexed>>,
 }
@@ -136,7 +154,7 @@ impl DiagramSet {
         let blocks = self.cross.iter().zip(self.layer_weights.iter().cycle());
         let reach = blocks.map(|(metric, &weight)| match metric {
             Metric::Whitened { reach, .. } => Some(f64::from(weight) * reach),
-            Metric::Plain(_) | Metric::PerClass(_) => None,
+            Metric::Plain(_) | Metric::PerClass(_) | Metric::Compact(_) => None,
         });
         let reach = reach.sum::<Option<f64>>();
         reach.filter(|reach| self.gamma == 1.0 && reach.is_finite() && *reach > 0.0)

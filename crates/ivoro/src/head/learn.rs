@@ -1,12 +1,20 @@
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::head::compose::{Composed, Stage};
+use crate::head::place::{Place, scales_columns};
 use crate::head::settings::ProbeViews;
-use crate::head::{Frame, Head, LearnedClass, LearnedPhase};
+use crate::head::{
+    Arrival, Before, Frame, Head, LearnedClass, LearnedPhase, MOST, Updated, Variant,
+};
 use crate::matrix::Matrix;
 use crate::probe_cache::Fit;
 use crate::regression::{FitOptions, Objective, Penalty, fit};
 use crate::samples::Samples;
-use crate::statistics::{ClassStatistics, Grid, SecondMoments, sums_by_class};
+use crate::statistics::{ClassStatistics, Grid, SecondMoments, Sums, sums_by_class};
+
+/// Bytes of the longest name of a class.
+const LONGEST_NAME: usize = 4096;
 
 /// Samples of the classes of one call: names, and labels that index them.
 pub(crate) struct Batch {
@@ -30,8 +38,38 @@ impl Batch {
             let what = format!("{}: samples to learn from", features.origin());
             return Err(Error::Size { what, expected: 1, found: 0 });
         }
+        // a model file could not be read back if a class had no name
+        if let Some(place) = names.iter().position(|name| !(1..=LONGEST_NAME).contains(&name.len()))
+        {
+            return Err(Error::ClassName {
+                origin: features.origin().to_owned(),
+                place,
+                found: names[place].len(),
+                most: LONGEST_NAME,
+            });
+        }
         let labels = features.labels().iter().map(|&label| place[label as usize]).collect();
         Ok(Self { origin: features.origin().to_owned(), names, labels })
+    }
+}
+
+/// Points of a few samples, class by class: its place, its mean and number before, and their rows.
+pub(crate) struct Arrived {
+    points: Matrix,
+    classes: Vec<(usize, Before, Vec<usize>)>,
+}
+
+impl Arrived {
+    fn new(points: &Composed, labels: &[u32], class: impl Fn(u32) -> (usize, Before)) -> Self {
+        let mut sorted: Vec<u32> = labels.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let rows = |label: u32| (0..labels.len()).filter(|&row| labels[row] == label).collect();
+        let of = |label: u32| {
+            let (place, before) = class(label);
+            (place, before, rows(label))
+        };
+        Self { points: points.blocks[0].clone(), classes: sorted.into_iter().map(of).collect() }
     }
 }
 
@@ -46,17 +84,81 @@ impl Head {
                 return Err(Error::ClassReturns { class: name.clone(), phase });
             }
         }
-        let points = self.points(phase, Stage::Full)?;
+        let mut points = self.points(phase, Stage::Full)?;
         let frame = match &self.frame {
-            Some(frame) => frame.clone(),
-            None => self.begin(phase, &points)?,
+            Some(frame) => self.framed(frame, &points),
+            None => self.begin(phase, &mut points)?,
         };
         let (statistics, pooled) = self.gather(&frame, &points, &batch)?;
         let learned = self.fit_phase(phase, &frame, &points, &batch, &statistics)?;
-        self.commit(frame, batch.names, statistics, pooled, learned)
+        let classes = self.classes.len();
+        let updated = self.updating().filter(|_| batch.labels.len() <= MOST);
+        let arrived = updated
+            .is_some()
+            .then(|| Arrived::new(&points, &batch.labels, |at| (classes + at as usize, None)));
+        self.commit(frame, batch.names, statistics, pooled, learned)?;
+        self.updated = updated
+            .zip(arrived)
+            .and_then(|(updated, arrived)| updated.add(&self.arrivals(&arrived)));
+        Ok(())
     }
 
-    fn commit(
+    /// The metric in use with what changed since it was built, if a head of this kind has one.
+    pub(super) fn updating(&mut self) -> Option<Updated> {
+        let classes = self.classes.len();
+        match self.diagram_set.get() {
+            Some(built) if self.may_update() => Updated::of(Arc::clone(built), classes),
+            _ => self.updated.take().filter(|updated| updated.classes() == classes),
+        }
+    }
+
+    /// W alone, in one block of features in the unit that they came in.
+    fn may_update(&self) -> bool {
+        let single = self.frame.as_ref().is_some_and(|frame| {
+            frame.dims.len() == 1 && frame.places.iter().all(|place| place.exponents.is_empty())
+        });
+        let Variant { whiten, divide, residual, .. } = self.variant;
+        single && whiten && !divide && !residual && self.settings.gamma == 1.0
+    }
+
+    /// Samples of known classes, if they are few and the metric may be updated with them.
+    pub(super) fn arrived(&self, samples: &Samples) -> Result<Option<Arrived>> {
+        if samples.len() > MOST || !self.may_update() {
+            return Ok(None);
+        }
+        let (batch, places) = (Batch::of(samples)?, self.places());
+        let grid = self.frame.as_ref().map(|frame| frame.grids[0]);
+        let (points, Some(grid)) = (self.points(samples, Stage::Full)?, grid) else {
+            return Ok(None);
+        };
+        let known: Option<Vec<usize>> =
+            batch.names.iter().map(|name| places.get(name.as_str()).copied()).collect();
+        Ok(known.map(|known| {
+            Arrived::new(&points, &batch.labels, |at| {
+                let kept = &self.classes[known[at as usize]].statistics;
+                let before = (kept.blocks[0].mean(kept.count, grid), kept.count as f64);
+                (known[at as usize], Some(before))
+            })
+        }))
+    }
+
+    /// The same with the means that their classes have now.
+    pub(super) fn arrivals<'a>(&self, arrived: &'a Arrived) -> Vec<Arrival<'a>> {
+        let Some(grid) = self.frame.as_ref().map(|frame| frame.grids[0]) else { return Vec::new() };
+        let arrival = |(class, before, rows): &'a (usize, Before, Vec<usize>)| {
+            let kept = &self.classes[*class].statistics;
+            Arrival {
+                class: *class,
+                points: rows.iter().map(|&row| arrived.points.row(row)).collect(),
+                before: before.clone(),
+                mean: kept.blocks[0].mean(kept.count, grid),
+            }
+        };
+        arrived.classes.iter().map(arrival).collect()
+    }
+
+    /// Takes over what was gathered of new classes.
+    pub(crate) fn commit(
         &mut self,
         frame: Frame,
         names: Vec<String>,
@@ -76,32 +178,52 @@ impl Head {
         }
         self.frame = Some(frame);
         let classes = names.into_iter().zip(statistics);
-        self.classes.extend(classes.map(|(name, statistics)| LearnedClass { name, statistics }));
+        self.classes.extend(classes.map(|(name, statistics)| LearnedClass {
+            name,
+            statistics,
+            sealed: None,
+        }));
         self.phases.push(learned);
-        self.diagram_set.take();
+        self.changed();
         Ok(())
     }
 
     /// Fixes layers, dimensions and grids with the first samples.
-    fn begin(&self, phase: &Samples, points: &Composed) -> Result<Frame> {
+    fn begin(&self, phase: &Samples, points: &mut Composed) -> Result<Frame> {
         let used = match (self.variant.third, self.variant.layered) {
             (true, _) => 1..2,
             (false, true) => 0..2,
             (false, false) => 0..1,
         };
         let layers = used.map(|layer| (phase.layers()[layer].clone(), phase.dim(layer)));
-        let probe_dims = if self.variant.divide && self.variant.lift {
-            self.points(phase, Stage::Transformed)?.dims()
-        } else {
-            points.dims()
-        };
-        Ok(Frame {
-            layers: layers.collect(),
-            views: points.views,
-            dims: points.dims(),
-            probe_dims,
-            grids: points.blocks.iter().map(Grid::covering).collect(),
-        })
+        let columns = scales_columns(self.variant, &self.settings);
+        let place = |block: &Matrix| Place::of(block, columns);
+        let places: Vec<Place> = points.blocks.iter().map(place).collect();
+        let (mut probe_dims, mut probe_places) = (points.dims(), places.clone());
+        if self.variant.divide && (self.variant.normalise || self.variant.lift) {
+            let probed = self.points(phase, self.probe_stage())?;
+            probe_dims = probed.dims();
+            probe_places = probed.blocks.iter().map(|block| Place::of(block, false)).collect();
+        }
+        let (views, dims) = (points.views, points.dims());
+        let layers = layers.collect();
+        let mut frame =
+            Frame { layers, views, dims, probe_dims, grids: Vec::new(), places, probe_places };
+        frame.put(points, Stage::Full);
+        frame.grids = points.blocks.iter().map(Grid::covering).collect();
+        Ok(frame)
+    }
+
+    /// The frame in which to learn further points: where all samples so far were zero, no unit of
+    /// theirs was ever used, and these points choose it.
+    pub(crate) fn framed(&self, frame: &Frame, points: &Composed) -> Frame {
+        let mut frame = frame.clone();
+        for (block, grid) in frame.grids.iter_mut().enumerate() {
+            if !self.classes.is_empty() && self.sums_of(block).all(Sums::are_zero) {
+                *grid = Grid::covering(&points.blocks[block]);
+            }
+        }
+        frame
     }
 
     /// Statistics of a batch per class, and pooled second moments where those are kept.
@@ -162,7 +284,10 @@ impl Head {
             learned.residual = Some(moved);
         }
         if self.variant.divide {
-            let probed = self.points(phase, self.probe_stage())?;
+            let mut probed = self.points(phase, self.probe_stage())?;
+            if self.frame.is_none() {
+                frame.put(&mut probed, self.probe_stage());
+            }
             let start = probed.blocks.iter().map(|block| class_means(block, batch));
             let start = start.collect::<Result<Vec<_>>>()?;
             let penalty = Penalty::Decay(self.settings.weight_decay);

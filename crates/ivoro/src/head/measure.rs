@@ -9,6 +9,9 @@ use crate::vectors::least;
 /// Queries handled at once, so that memory does not grow with their number.
 const BATCH: usize = 2048;
 
+/// Most queries for which a metric need not be built.
+const FEW: usize = 16;
+
 impl Head {
     /// Distances of every query to every class; see `Learner::distances`. Without `absolute`,
     /// whitened distances may be short of a number that is the same for all classes of a query.
@@ -42,8 +45,23 @@ impl Head {
         Ok(())
     }
 
+    /// The same by the metric of before and what changed since, for a few queries, where a bound proves
+    /// that the metric built anew gives these classes.
+    fn predict_updated(&self, queries: &Points) -> Result<Option<Vec<u32>>> {
+        let Some(updated) = &self.updated else { return Ok(None) };
+        let built = self.diagram_set.get().is_some();
+        if built || queries.len() > FEW || updated.classes() != self.classes.len() {
+            return Ok(None);
+        }
+        let points = self.points(queries, Stage::Full)?;
+        points.blocks[0].iter_rows().map(|query| updated.predict(query)).collect()
+    }
+
     /// The nearest class of every query.
     pub fn predict(&self, queries: &Points) -> Result<Vec<u32>> {
+        if let Some(found) = self.predict_updated(queries)? {
+            return Ok(found);
+        }
         let set = self.diagram_set()?;
         let diagram = match (&set.cross[..], &set.probes) {
             ([metric], None) => metric.diagram(),

@@ -5,35 +5,49 @@
 
 mod answer;
 pub mod audit;
+mod background;
 mod build;
 mod change;
+mod compact;
 mod compose;
 mod diagram_set;
 mod indexed;
 mod learn;
+mod lesson;
 mod measure;
 mod pictures;
+mod place;
 mod quadrics;
+mod retract;
+mod seal;
 pub mod settings;
+mod updated;
 mod variant;
 mod views;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use answer::strangeness;
 pub use answer::{Answers, BurstRule};
 pub(crate) use build::Scatter;
 pub use change::{Forgetting, Merging};
-use compose::{Composed, Stage, compose, used_layers};
+pub(crate) use compact::SharedMetric;
+use compose::used_layers;
+pub(crate) use compose::{Composed, Stage, compose};
 use diagram_set::{DiagramSet, Metric};
 pub(crate) use indexed::Indexed;
 pub use indexed::{Approximation, INDEXED_FROM, Search};
-pub use settings::{Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
+pub(crate) use place::{Place, add_ridge, scales_columns};
+pub use retract::{Retracted, Retraction};
+pub(crate) use seal::{Codes, Frozen, SealedBlock};
+pub use seal::{SealOptions, Sealing};
+pub use settings::{Pairs, ProbeSpace, ProbeViews, Rank, RidgePer, Rule, ScatterKept, Settings};
+use updated::{Arrival, Before, MOST, Updated};
 pub use variant::{EXTENDED, GRAMMAR, LETTERS, PAPER, Variant, Views};
 
 use crate::diagram::{ClusterDiagram, PowerDiagram};
 use crate::error::{Error, Result};
+use crate::lift::LiftCache;
 use crate::matrix::Matrix;
 use crate::probe_cache::ProbeCache;
 pub use crate::regression::Optimiser;
@@ -41,7 +55,7 @@ use crate::samples::Points;
 use crate::statistics::{ClassStatistics, Grid, SecondMoments};
 
 /// What a head fixes when the first class arrives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame {
     /// Names and dimensions of the layers in use, for error messages and `inspect`.
     pub(crate) layers: Vec<(String, usize)>,
@@ -53,6 +67,18 @@ pub(crate) struct Frame {
     pub(crate) probe_dims: Vec<usize>,
     /// Fixed-point grid of each block.
     pub(crate) grids: Vec<Grid>,
+    /// Where the points of each block are compared.
+    pub(crate) places: Vec<Place>,
+    /// The same in the probe's space.
+    pub(crate) probe_places: Vec<Place>,
+}
+
+impl Frame {
+    /// Puts points where they are compared.
+    fn put(&self, points: &mut Composed, stage: Stage) {
+        let places = if stage == Stage::Full { &self.places } else { &self.probe_places };
+        points.blocks.iter_mut().zip(places).for_each(|(block, place)| place.put(block));
+    }
 }
 
 /// One class.
@@ -60,8 +86,10 @@ pub(crate) struct Frame {
 pub struct LearnedClass {
     /// Its name.
     pub name: String,
-    /// What is kept of it.
+    /// What is kept of it; of a sealed class only how many samples it has.
     pub statistics: ClassStatistics,
+    /// A sealed class, block by block.
+    pub(crate) sealed: Option<Vec<SealedBlock>>,
 }
 
 /// Classes learned together.
@@ -96,9 +124,15 @@ pub struct Head {
     classes: Vec<LearnedClass>,
     phases: Vec<LearnedPhase>,
     pooled: Option<Vec<SecondMoments>>,
-    diagram_set: OnceLock<Box<DiagramSet>>,
+    /// The metric that sealed classes were sealed in, which is from then on that of all classes.
+    frozen: Option<Frozen>,
+    diagram_set: OnceLock<Arc<DiagramSet>>,
+    /// W: the metric of before, with what changed since; never saved.
+    updated: Option<Updated>,
     /// Probes that other heads of a comparison fitted.
     probes: Option<Arc<ProbeCache>>,
+    /// K: directions kept between queries.
+    lifts: Arc<LiftCache>,
 }
 
 impl std::fmt::Debug for DiagramSet {
@@ -116,8 +150,11 @@ impl Clone for Head {
             classes: self.classes.clone(),
             phases: self.phases.clone(),
             pooled: self.pooled.clone(),
+            frozen: self.frozen.clone(),
             diagram_set: OnceLock::new(),
+            updated: None,
             probes: self.probes.clone(),
+            lifts: Arc::clone(&self.lifts),
         }
     }
 }
@@ -131,6 +168,7 @@ impl PartialEq for Head {
             && self.classes == other.classes
             && self.phases == other.phases
             && self.pooled == other.pooled
+            && self.frozen == other.frozen
     }
 }
 
@@ -148,11 +186,6 @@ impl Head {
         self
     }
 
-    /// The probes it shares with others.
-    pub(crate) fn probes(&self) -> Option<Arc<ProbeCache>> {
-        self.probes.clone()
-    }
-
     /// The same with settings that are checked later.
     pub(crate) fn unchecked(variant: Variant, settings: Settings) -> Self {
         Self {
@@ -162,8 +195,11 @@ impl Head {
             classes: Vec::new(),
             phases: Vec::new(),
             pooled: None,
+            frozen: None,
             diagram_set: OnceLock::new(),
+            updated: None,
             probes: None,
+            lifts: Arc::default(),
         }
     }
 
@@ -192,6 +228,21 @@ impl Head {
         self.frame.as_ref().map_or(&[], |frame| &frame.layers)
     }
 
+    /// Whether a head with these settings would learn the same numbers: where nothing is trained, the
+    /// settings of the metric act only when queries are measured.
+    pub(crate) fn learns_alike(&self, settings: &Settings) -> bool {
+        let Settings { ridge, prior, volume, rank, .. } = self.settings;
+        let theirs = Settings { ridge, prior, volume, rank, ..settings.clone() };
+        self.is_additive() && self.variant.is_metric() && theirs == self.settings
+    }
+
+    /// The same numbers, measured with other settings.
+    pub(crate) fn measuring_with(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self.changed();
+        self
+    }
+
     /// The phase in which a class arrived.
     pub(crate) fn phase_of(&self, class: usize) -> usize {
         let mut end = 0;
@@ -205,6 +256,11 @@ impl Head {
     /// Whether all that is kept are sums, so that samples can be taken away again.
     pub(crate) fn is_additive(&self) -> bool {
         !self.variant.divide && !self.variant.residual
+    }
+
+    /// Dimension of each block.
+    pub(crate) fn block_dims(&self) -> &[usize] {
+        self.frame.as_ref().map_or(&[], |frame| &frame.dims)
     }
 
     fn position(&self, name: &str) -> Option<usize> {
@@ -227,7 +283,7 @@ impl Head {
                 return Err(Error::Size { what, expected, found });
             }
         }
-        let points = compose(features, self.variant, &self.settings, stage)?;
+        let mut points = compose(features, self.variant, &self.settings, stage, &self.lifts)?;
         if let Some(frame) = &self.frame {
             let expected = if stage == Stage::Full { &frame.dims } else { &frame.probe_dims };
             for (&expected, &found) in expected.iter().zip(&points.dims()) {
@@ -236,6 +292,7 @@ impl Head {
                     return Err(Error::Size { what, expected, found });
                 }
             }
+            frame.put(&mut points, stage);
         }
         Ok(points)
     }
@@ -261,7 +318,7 @@ impl Head {
     /// The diagram over layers of the upright view, for pictures and for checks.
     pub fn diagram(&self) -> Result<ClusterDiagram> {
         let set = self.diagram_set()?;
-        let layers = self.diagrams()?.into_iter().take(set.layers).cloned().collect();
+        let layers = self.block_diagrams()?.into_iter().take(set.layers).collect();
         ClusterDiagram::new(layers, set.layer_weights.clone(), set.gamma)
     }
 
@@ -283,11 +340,27 @@ impl Head {
     ) {
         self.frame = Some(frame);
         (self.classes, self.phases, self.pooled) = (classes, phases, pooled);
+        self.changed();
+    }
+
+    /// Gives up the diagram, and what answers in its place: classes or their sums have changed.
+    fn changed(&mut self) {
         self.diagram_set.take();
+        self.updated = None;
+    }
+
+    /// Puts back the metric that sealed classes of a file were sealed in.
+    pub(crate) fn freeze(&mut self, frozen: Option<Frozen>) {
+        self.frozen = frozen;
     }
 
     pub(crate) fn parts(&self) -> Parts<'_> {
-        Parts { frame: self.frame.as_ref(), phases: &self.phases, pooled: self.pooled.as_deref() }
+        Parts {
+            frame: self.frame.as_ref(),
+            phases: &self.phases,
+            pooled: self.pooled.as_deref(),
+            frozen: self.frozen.as_ref(),
+        }
     }
 }
 
@@ -296,4 +369,5 @@ pub(crate) struct Parts<'a> {
     pub(crate) frame: Option<&'a Frame>,
     pub(crate) phases: &'a [LearnedPhase],
     pub(crate) pooled: Option<&'a [SecondMoments]>,
+    pub(crate) frozen: Option<&'a Frozen>,
 }

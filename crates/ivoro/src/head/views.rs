@@ -5,6 +5,10 @@ use crate::head::variant::Views;
 use crate::matrix::Matrix;
 use crate::vectors::least;
 
+/// Distances below which a vote is measured by them alone, and the least that it is measured by.
+const TINY: f32 = 1e-3;
+const LEAST: f32 = 1e-30;
+
 /// One number per query and class, and under AC what it is made of.
 pub(crate) struct Combined {
     pub(crate) distances: Matrix,
@@ -94,6 +98,8 @@ pub(crate) fn add_row(sum: &mut [f32], row: &[f32]) {
 pub(crate) fn subtract_votes(distances: &mut [f32], votes: &[f32]) {
     let high = distances.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let low = distances.iter().copied().fold(f32::INFINITY, f32::min);
-    let vote = (high - low) * 1.01 + f32::EPSILON * high.abs().max(1.0);
+    // beside tiny distances a vote of fixed size would leave none of their digits
+    let size = if high.abs() < TINY { high.abs().max(LEAST) } else { high.abs().max(1.0) };
+    let vote = (high - low) * 1.01 + f32::EPSILON * size;
     distances.iter_mut().zip(votes).for_each(|(distance, votes)| *distance -= votes * vote);
 }

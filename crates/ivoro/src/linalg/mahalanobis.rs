@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::product::{filled, times_transposed};
+use crate::interrupt;
 use crate::matrix::Matrix;
 use crate::vectors::vectorised;
 
@@ -18,6 +19,7 @@ pub fn mahalanobis<'a>(
     let mut out = Matrix::zeros(queries.rows(), classes.len());
     let (filled, columns) = (filled(queries), classes.len().max(1));
     for (column, (whitener, centre)) in classes.enumerate() {
+        interrupt::check();
         let white = times_transposed(&filled, whitener);
         let rows = white.as_slice().par_chunks_exact(white.cols().max(1));
         out.as_mut_slice().par_chunks_exact_mut(columns).zip(rows).for_each(|(out, row)| {

@@ -4,11 +4,16 @@
 //! partial sums are added in a fixed order. Threads only decide who computes a tile, never how.
 
 pub(crate) mod bytes;
+mod columns;
+mod leading;
 mod mahalanobis;
 mod product;
 mod symmetric;
 mod thin;
 
+pub use columns::Columns;
+pub(crate) use columns::chain;
+pub(crate) use leading::{eigen, leading_space, times};
 pub use mahalanobis::{mahalanobis, squared_distance};
 pub use product::{fill_products, times_transposed, times_transposed_alike};
 pub(crate) use symmetric::tile_rows;

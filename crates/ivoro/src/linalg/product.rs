@@ -2,6 +2,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
+use crate::interrupt;
 use crate::matrix::Matrix;
 
 /// Rows handled by one task: small enough to spread over cores, large enough to feed the GEMM.
@@ -48,6 +49,7 @@ pub fn fill_products(a: &Matrix, b: &Matrix, out: &mut Matrix) {
     let right = b.view().transpose();
     let blocks = a.as_slice().par_chunks(ROWS * dim);
     out.as_mut_slice().par_chunks_mut(ROWS * cols).zip(blocks).for_each(|(out, block)| {
+        interrupt::check();
         let rows = block.len() / dim;
         let left = MatRef::from_row_major_slice(block, rows, dim);
         let out = MatMut::from_row_major_slice_mut(out, rows, cols);

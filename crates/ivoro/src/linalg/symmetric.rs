@@ -6,10 +6,11 @@ use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_upper_triangular_in_place,
 };
-use faer::{Accum, MatMut, MatRef, Par, Spec};
+use faer::{Accum, Mat, MatMut, MatRef, Par, Spec};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::matrix::Matrix;
 
 /// Side of a tile. Fixed, so that results do not depend on the machine.
@@ -17,6 +18,10 @@ pub(crate) const TILE: usize = 128;
 
 /// Right-hand sides solved by one task.
 const SIDES: usize = 64;
+
+/// Right-hand sides of which there are always a multiple, where bits must not depend on how many there
+/// are: one alone is solved in another order than several.
+const ALIKE: usize = 8;
 
 /// Samples converted to `f64` at a time when a Gram matrix is added.
 const SAMPLES: usize = 2048;
@@ -129,6 +134,15 @@ impl Symmetric {
         }
     }
 
+    /// Adds to each diagonal entry a number of its own.
+    pub fn add_to_diagonal(&mut self, values: &[f64]) {
+        for (at, value) in values.iter().enumerate().take(self.dim) {
+            let first = at / TILE * TILE;
+            let cols = first + TILE.min(self.dim - first);
+            self.tiles[at / TILE][(at - first) * cols + at] += value;
+        }
+    }
+
     /// The diagonal.
     pub fn diagonal(&self) -> Vec<f64> {
         (0..self.dim).map(|at| self.get(at, at)).collect()
@@ -137,6 +151,34 @@ impl Symmetric {
     /// Mean of the diagonal.
     pub fn mean_diagonal(&self) -> f64 {
         self.diagonal().iter().sum::<f64>() / self.dim.max(1) as f64
+    }
+
+    /// This matrix times few columns, computed by one thread.
+    pub(crate) fn times(&self, columns: MatRef<'_, f64>) -> Mat<f64> {
+        let mut out = Mat::zeros(self.dim, columns.ncols());
+        for ((first, rows, cols), tile) in tile_rows(self.dim).zip(&self.tiles) {
+            let tile = MatRef::from_row_major_slice(tile, rows, cols);
+            let target = out.as_mut().subrows_mut(first, rows);
+            matmul(target, Accum::Add, tile, columns.subrows(0, cols), 1.0, Par::Seq);
+            // what is left of the diagonal tile stands for what is above it too
+            let (left, above) = (tile.subcols(0, first), out.as_mut().subrows_mut(0, first));
+            let side = columns.subrows(first, rows);
+            matmul(above, Accum::Add, left.transpose(), side, 1.0, Par::Seq);
+        }
+        out
+    }
+
+    /// Sum of the squares of all entries.
+    pub(crate) fn squares(&self) -> f64 {
+        let of_row = |(tile, (first, rows, cols)): (&Vec<f64>, (usize, usize, usize))| -> f64 {
+            let square = |row: usize| {
+                let (left, diagonal) = tile[row * cols..(row + 1) * cols].split_at(first);
+                let sum = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
+                2.0 * sum(left) + sum(diagonal)
+            };
+            (0..rows).map(square).sum()
+        };
+        self.tiles.iter().zip(tile_rows(self.dim)).map(of_row).sum()
     }
 
     /// Cholesky factor L with `L · Lᵀ` = this matrix; `what` and `ridge` go into the error.
@@ -156,6 +198,7 @@ impl Symmetric {
 }
 
 fn gram_tile(first: usize, tile: &mut [f64], samples: MatRef<'_, f64>, weight: f64) {
+    interrupt::check();
     let rows = TILE.min(samples.ncols() - first);
     let left = samples.subcols(first, rows).transpose();
     let right = samples.subcols(0, first + rows);
@@ -194,6 +237,7 @@ fn factor_diagonal(index: usize, tile: &mut [f64]) -> Result<(), ()> {
 
 /// Computes tile `(below, index)` of the factor from the finished tile row `index`.
 fn factor_below(index: usize, current: &[f64], below: usize, tile: &mut [f64], dim: usize) {
+    interrupt::check();
     let first = index * TILE;
     let rows = TILE.min(dim - below * TILE);
     let whole = MatMut::from_row_major_slice_mut(tile, rows, below * TILE + rows);
@@ -232,6 +276,25 @@ impl Factor {
         self.apply(rows, |side| self.forward(side))
     }
 
+    /// The same where no bit of a row depends on which other rows there are.
+    pub(crate) fn whiten_alike(&self, rows: &Matrix) -> Matrix {
+        let mut filled = rows.clone();
+        filled.resize_rows(rows.rows().next_multiple_of(ALIKE));
+        let mut white = self.whiten(&filled);
+        white.resize_rows(rows.rows());
+        white
+    }
+
+    /// `A⁻¹ z` of rows in double precision, one after another.
+    pub(crate) fn solve_wide(&self, rows: &[f64]) -> Vec<f64> {
+        let mut side = rows.to_vec();
+        if !side.is_empty() {
+            self.forward(&mut side);
+            self.backward(&mut side);
+        }
+        side
+    }
+
     /// Each row z becomes `A⁻¹ z`, A being the matrix that was factored.
     pub fn solve(&self, rows: &Matrix) -> Matrix {
         self.apply(rows, |side| {
@@ -247,12 +310,22 @@ impl Factor {
         self.whiten(&columns).transposed()
     }
 
+    /// The transpose of `L⁻¹`, in double precision.
+    pub(crate) fn inverse_transposed(&self) -> Mat<f64> {
+        let mut rows = vec![0.0; self.dim * self.dim];
+        rows.iter_mut().step_by(self.dim + 1).for_each(|value| *value = 1.0);
+        let tasks = rows.par_chunks_mut(SIDES * self.dim.max(1));
+        tasks.for_each(|side| self.forward(side));
+        MatRef::from_row_major_slice(&rows, self.dim, self.dim).to_owned()
+    }
+
     fn apply(&self, rows: &Matrix, work: impl Fn(&mut [f64]) + Sync) -> Matrix {
         assert_eq!(rows.cols(), self.dim, "dimension of a right-hand side");
         let mut out = Matrix::zeros(rows.rows(), rows.cols());
         let size = SIDES * self.dim.max(1);
         let sources = rows.as_slice().par_chunks(size);
         out.as_mut_slice().par_chunks_mut(size).zip(sources).for_each(|(out, source)| {
+            interrupt::check();
             let mut side: Vec<f64> = source.iter().map(|&value| f64::from(value)).collect();
             work(&mut side);
             out.iter_mut().zip(side).for_each(|(out, value)| *out = value as f32);
@@ -339,6 +412,20 @@ mod tests {
         let length: f32 = white.row(1).iter().map(|v| v * v).sum();
         let expected: f32 = x.row(1).iter().zip(solved.row(1)).map(|(a, b)| a * b).sum();
         assert!((length - expected).abs() < 1e-4 * expected.abs().max(1.0));
+    }
+
+    #[test]
+    fn a_row_is_whitened_alike_in_any_company() {
+        for dim in [1, 5, 64, TILE + 1, 2 * TILE + 37, 512] {
+            let factor = gram(dim).factor("test matrix", 0.5).unwrap();
+            let rows = sample(150, dim);
+            let whole = factor.whiten_alike(&rows);
+            for take in [1, 2, 3, 7, 8, 9, 40, 63, 64, 65, 149] {
+                let chosen: Vec<usize> = (0..take).map(|at| (at * 7 + 3) % 150).collect();
+                let part = factor.whiten_alike(&rows.select(&chosen));
+                assert_eq!(part, whole.select(&chosen), "{dim} {take}");
+            }
+        }
     }
 
     #[test]

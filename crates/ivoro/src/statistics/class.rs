@@ -39,4 +39,16 @@ impl ClassStatistics {
         self.count = count;
         Ok(())
     }
+
+    /// The same statistics where the unit of a block is so many bits finer.
+    pub(crate) fn refine(&mut self, bits: &[u32], class: &str) -> Result<()> {
+        let overflow = || Error::CountOverflow { class: class.to_owned(), count: self.count };
+        for (sums, &bits) in self.blocks.iter_mut().zip(bits).filter(|(_, bits)| **bits > 0) {
+            sums.refine(bits).ok_or_else(overflow)?;
+        }
+        for (moments, &bits) in self.second.iter_mut().flatten().zip(bits) {
+            moments.refine(bits).ok_or_else(overflow)?;
+        }
+        Ok(())
+    }
 }

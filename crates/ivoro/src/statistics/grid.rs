@@ -8,6 +8,9 @@ const SUM_BITS: i32 = 40;
 /// Bits below the range kept of each value in second moments.
 const SQUARE_BITS: i32 = 21;
 
+/// How many bits beyond its range a grid takes values: sums become wider then, and their unit stays.
+const GROWTH: i32 = 32;
+
 /// Exponents whose units and their squares are ordinary `f64` numbers; the largest covers all `f32`.
 const LEAST_EXPONENT: i32 = -120;
 const MOST_EXPONENT: i32 = 132;
@@ -44,6 +47,11 @@ impl Grid {
     /// Largest magnitude on the grid.
     pub fn limit(self) -> f64 {
         f64::from(self.exponent).exp2()
+    }
+
+    /// Largest magnitude that sums can grow to hold.
+    pub fn most(self) -> f64 {
+        f64::from(self.exponent + GROWTH).exp2()
     }
 
     pub(super) fn sum_unit(self) -> f64 {

@@ -6,15 +6,21 @@
 //! number of threads, or at two sites and merged, the result is the same bit for bit. The rounding
 //! itself is at most 2⁻⁴¹ of the grid's range for sums and 2⁻²² for second moments; with the
 //! range chosen here a mean is off by less than one unit in the last place of `f32`.
+//!
+//! Values beyond the range, up to 2³² times as large, are added in the same unit: sums that need it
+//! become 128 bits wide. So it does not matter which samples came first.
 
 mod class;
 mod grid;
+mod halves;
 mod moments;
+mod possible;
 mod sums;
 mod tally;
 
 pub use class::ClassStatistics;
 pub use grid::Grid;
+pub(crate) use halves::joined;
 pub(crate) use moments::within_scatter;
 pub use moments::{SecondMoments, within_covariance};
 pub use sums::Sums;
@@ -156,16 +162,76 @@ mod tests {
         assert!((trace - spread).abs() < 1e-4 * spread);
     }
 
+    /// Values beyond the range are added in the unit of before, in any order and any batches, and what
+    /// is taken away again leaves no trace.
+    #[test]
+    fn sums_grow_with_the_values_and_shrink_again() {
+        let (rows, dim) = (40, 133);
+        let mut points = sample(rows, dim);
+        let grid = Grid::covering(&points);
+        let sizes = [1.0, -40.0, 3e4, -1e6, 3e9];
+        for row in 0..rows {
+            points.row_mut(row).iter_mut().for_each(|value| *value *= sizes[row % sizes.len()]);
+        }
+        let labels: Vec<u32> = (0..rows as u32).map(|row| row % 3).collect();
+        let whole = sums_by_class(&points, &labels, &names(3), grid, "test").unwrap();
+        let mut second = SecondMoments::zeros(dim);
+        second.add(&points, grid).unwrap();
+        assert!(second.is_wide() && whole.iter().all(|sums| !sums.high.is_empty()));
+        let (mut single, mut moments) = (vec![Sums::zeros(dim); 3], SecondMoments::zeros(dim));
+        for row in (0..rows).map(|at| (at * 17 + 5) % rows) {
+            let one = points.select(&[row]);
+            let sums = sums_by_class(&one, &labels[row..=row], &names(3), grid, "test").unwrap();
+            single.iter_mut().zip(&sums).for_each(|(sum, one)| sum.combine(one, 1).unwrap());
+            moments.add(&one, grid).unwrap();
+        }
+        assert_eq!((&single, &moments), (&whole, &second));
+        let coarse = |value: f32| (f64::from(value) / grid.square_unit()).round_ties_even() as i128;
+        for (row, col) in [(0, 0), (77, 5), (130, 129), (132, 0)] {
+            let products = points.iter_rows().map(|z| coarse(z[row]) * coarse(z[col]));
+            let (tile, cols) = if row < 128 { (0, 128) } else { (1, dim) };
+            let at = (row % 128) * cols + col;
+            let found = joined(second.tiles[tile][at], second.high[tile][at]);
+            assert_eq!(found, products.sum::<i128>(), "{row} {col}");
+        }
+        // without the large ones all is narrow again
+        let large: Vec<usize> = (0..rows).filter(|row| row % sizes.len() > 0).collect();
+        let mut more = SecondMoments::zeros(dim);
+        more.add(&points.select(&large), grid).unwrap();
+        second.combine(&more, -1).unwrap();
+        let mut few = SecondMoments::zeros(dim);
+        let small: Vec<usize> = (0..rows).step_by(sizes.len()).collect();
+        few.add(&points.select(&small), grid).unwrap();
+        assert!(!few.is_wide());
+        assert_eq!(second, few);
+    }
+
+    #[test]
+    fn a_finer_unit_changes_no_value() {
+        let points = sample(30, 7);
+        let coarse = Grid::covering(&points);
+        let fine = Grid::from_exponent(coarse.exponent() - 8).unwrap();
+        let sums = &sums_by_class(&points, &[0; 30], &names(1), coarse, "test").unwrap()[0];
+        let mut second = SecondMoments::zeros(7);
+        second.add(&points, coarse).unwrap();
+        let mut finer = ClassStatistics { count: 30, blocks: vec![sums.clone()], second: None };
+        finer.second = Some(vec![second.clone()]);
+        finer.refine(&[8], "test").unwrap();
+        assert_eq!(finer.blocks[0].mean(30, fine), sums.mean(30, coarse));
+        let found = finer.second.unwrap()[0].to_symmetric(fine);
+        assert_eq!(found, second.to_symmetric(coarse));
+    }
+
     #[test]
     fn values_outside_the_grid_and_nan_are_refused() {
         let grid = Grid::covering(&sample(2, 2));
-        let many = Matrix::new(8, 15, vec![1e9; 120]).unwrap();
+        let many = Matrix::new(8, 15, vec![1e30; 120]).unwrap();
         assert!(matches!(
             sums_by_class(&many, &[0; 8], &names(1), grid, "test"),
-            Err(Error::OutOfRange { value: 1e9, .. })
+            Err(Error::OutOfRange { value: 1e30, .. })
         ));
         // among the columns that are added side by side, and among those that are left
-        let bad = [1e9, f32::NAN, f32::INFINITY];
+        let bad = [1e30, f32::NAN, f32::INFINITY];
         for (bad, at) in bad.into_iter().flat_map(|bad| [(bad, 3), (bad, 17)]) {
             let values = (0..18).map(|column| if column == at { bad } else { 0.0 });
             let points = Matrix::new(1, 18, values.collect()).unwrap();

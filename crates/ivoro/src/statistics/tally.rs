@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use super::grid::Grid;
 use super::sums::Sums;
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::matrix::Matrix;
 use crate::vectors::{fetch_ahead, too_large, vectorised};
 
@@ -37,8 +38,54 @@ const TOGETHER: usize = 8;
 const LANES: usize = 16;
 
 /// Sums per class of one block: row `i` belongs to class `labels[i]` of `names`. Where the block comes
-/// from, and the names, are for messages.
+/// from, and the names, are for messages. Rows with values beyond the grid's range are added one by
+/// one, as whole numbers of 128 bits.
 pub fn sums_by_class(
+    block: &Matrix,
+    labels: &[u32],
+    names: &[String],
+    grid: Grid,
+    origin: &str,
+) -> Result<Vec<Sums>> {
+    let sums = sums_within(block, labels, names, grid, origin);
+    if !matches!(sums, Err(Error::OutOfRange { .. })) {
+        return sums;
+    }
+    let beyond = |row: &usize| too_large(block.row(*row), grid.limit() as f32).is_some();
+    let (beyond, within): (Vec<usize>, Vec<usize>) = (0..block.rows()).partition(beyond);
+    let near: Vec<u32> = within.iter().map(|&row| labels[row]).collect();
+    let mut sums = sums_within(&block.select(&within), &near, names, grid, origin)?;
+    for row in beyond {
+        let class = labels[row] as usize;
+        let overflow =
+            || Error::CountOverflow { class: names[class].clone(), count: block.rows() as u64 };
+        let one = sums_of_row(block.row(row), grid).map_err(|value| Error::OutOfRange {
+            origin: origin.to_owned(),
+            class: names[class].clone(),
+            value,
+            limit: grid.most(),
+        })?;
+        sums[class].combine(&one, 1).ok_or_else(overflow)?;
+    }
+    Ok(sums)
+}
+
+/// Sums of one row, wherever its values lie; the error is one that is too large.
+fn sums_of_row(row: &[f32], grid: Grid) -> std::result::Result<Sums, f32> {
+    if let Some(&value) =
+        row.iter().find(|value| value.is_nan() || f64::from(value.abs()) > grid.most())
+    {
+        return Err(value);
+    }
+    let whole = |value: f32, unit: f64| (f64::from(value) / unit).round_ties_even() as i128;
+    let sums: Vec<i128> = row.iter().map(|&value| whole(value, grid.sum_unit())).collect();
+    // at most 2⁵³ units each: 2²⁰ squares have room
+    let squares = row.iter().map(|&value| whole(value, grid.square_unit()).pow(2)).sum();
+    Ok(Sums::of(&sums, squares))
+}
+
+/// Sums of rows whose values lie in the grid's range; the error names one that does not.
+fn sums_within(
     block: &Matrix,
     labels: &[u32],
     names: &[String],
@@ -63,6 +110,7 @@ pub fn sums_by_class(
     let partial = partial.map(|(chunk, labels)| {
         let mut tally = Tally::new(classes, dim, grid);
         for (rows, labels) in chunk.chunks(sorted * dim).zip(labels.chunks(sorted)) {
+            interrupt::check();
             tally.add(rows, labels).map_err(|(label, value)| Error::OutOfRange {
                 origin: origin.to_owned(),
                 class: names[label as usize].clone(),

@@ -1,5 +1,5 @@
-use ivoro::Error;
 use ivoro::model::AskOptions;
+use ivoro::{Error, SealOptions};
 use serde_json::json;
 
 use crate::file::{Parts, assert_malformed, bytes_of, features, loaded, model};
@@ -158,16 +158,57 @@ fn a_grid_out_of_range() {
 
 #[test]
 fn a_calibration_without_thresholds() {
+    let fixed = |temperature: f64, thresholds: serde_json::Value| json!({"temperature": temperature, "thresholds": thresholds, "samples": 9});
     for thresholds in [json!([]), json!([1.0]), json!(vec![(); 12])] {
-        let forged =
-            parts("iVoro").describe(|model| model["calibration"]["thresholds"] = thresholds);
+        let forged = parts("iVoro").describe(|model| model["calibration"] = fixed(1.0, thresholds));
         assert!(matches!(loaded(&forged.signed().bytes()), Err(Error::Malformed { .. })));
     }
     for temperature in [0.0, -1.0] {
         let forged = parts("iVoro")
-            .describe(|model| model["calibration"]["temperature"] = json!(temperature));
+            .describe(|model| model["calibration"] = fixed(temperature, json!(vec![1.0; 12])));
         assert_malformed(&forged.signed().bytes(), "contradicts itself");
     }
+}
+
+#[test]
+fn a_lesson_that_can_not_have_been_measured() {
+    for (field, value) in [
+        ("strangeness", json!([1.0])),
+        ("strangeness", json!((0..15).collect::<Vec<_>>())),
+        ("losses", json!([])),
+        ("known", json!(0)),
+        ("samples", json!(0)),
+        ("classes", json!([])),
+    ] {
+        let forged =
+            parts("iVoro").describe(|model| model["calibration"]["lessons"][0][field] = value);
+        assert_malformed(&forged.signed().bytes(), "contradicts itself");
+    }
+}
+
+/// A file of version 0.1 has one temperature and twelve thresholds.
+#[test]
+fn a_calibration_of_an_earlier_version() {
+    let thresholds: Vec<f64> = (0..12).map(|at| 3.0 - f64::from(at) / 10.0).collect();
+    let written = json!({"temperature": 0.25, "thresholds": thresholds, "samples": 9});
+    let earlier = parts("iVoro").describe(|model| model["calibration"] = written);
+    let mut model = loaded(&earlier.signed().bytes()).unwrap();
+    assert_eq!(model.temperature().unwrap(), 0.25);
+    assert_eq!(model.threshold(0.001).unwrap(), 3.0);
+    // a distance in units of that class's own mean distance
+    let queries = features(0);
+    let asked = model.ask(&queries, AskOptions::default()).unwrap();
+    let typical = model.head().typical_distances().unwrap();
+    for one in &asked {
+        let class = model.head().classes().iter().position(|it| it.name == one.top[0].class);
+        let expected = f64::from(one.top[0].distance) / typical[class.unwrap()];
+        assert!((one.strangeness.unwrap() / expected - 1.0).abs() < 1e-9);
+    }
+    let head = model.head().clone();
+    model.update(&features(2)).unwrap();
+    assert_eq!(model.temperature().unwrap(), 0.25, "until it is calibrated again");
+    model.calibrate(&features(0)).unwrap();
+    assert!(model.temperature().unwrap() != 0.25 && *model.head() != head);
 }
 
 #[test]
@@ -185,9 +226,9 @@ fn a_field_nobody_knows() {
 #[test]
 fn a_newer_version() {
     let mut parts = parts("iVoro");
-    parts.metadata().insert("version".to_owned(), json!("2"));
+    parts.metadata().insert("version".to_owned(), json!("3"));
     let refused = loaded(&parts.bytes());
-    assert!(matches!(refused, Err(Error::NewerVersion { found: 2, supported: 1, .. })));
+    assert!(matches!(refused, Err(Error::NewerVersion { found: 3, supported: 2, .. })));
     parts.metadata().insert("version".to_owned(), json!("one"));
     assert_malformed(&parts.bytes(), "no version in the metadata");
 }
@@ -251,4 +292,50 @@ fn sums_at_the_edge_of_their_integers() {
             let _ = model.merge(&crate::file::model(variant), None);
         }
     }
+}
+
+fn sealed() -> Parts {
+    let mut model = model("iVoro-Q");
+    model.seal(None, SealOptions { rank: Some(2), bits: None }).unwrap();
+    Parts::of(&bytes_of(&model))
+}
+
+#[test]
+fn sealed_classes_that_contradict_themselves() {
+    assert!(loaded(&sealed().signed().bytes()).is_ok());
+    for (key, value) in [
+        ("bits", json!(12)),
+        ("metrics", json!([])),
+        ("metrics", json!([[2.0, 0.0]])),
+        ("metrics", json!([[1.0, -1.0]])),
+        ("classes", json!([0, 1, 2, 9])),
+        ("classes", json!([0, 0, 1, 2])),
+    ] {
+        let forged = sealed().describe(|model| model["sealed"][key] = value);
+        assert_malformed(&forged.signed().bytes(), "sealed classes contradicts itself");
+    }
+    let open = sealed().describe(|model| model["sealed"]["classes"] = json!([0, 1, 2]));
+    assert_malformed(&open.signed().bytes(), "expected");
+    let whole = sealed().describe(|model| model["settings"]["rank"] = json!("full"));
+    assert_malformed(&whole.signed().bytes(), "sealed classes contradicts itself");
+}
+
+#[test]
+fn sealed_numbers_that_can_not_be() {
+    let forged = |name: &str, bytes: &[u8]| sealed().overwrite(name, bytes).signed().bytes();
+    for ranks in [-1i64, 4, i64::MAX] {
+        assert_malformed(&forged("sealed.0.ranks", &ranks.to_le_bytes()), "number of directions");
+    }
+    assert_malformed(&forged("sealed.0.ranks", &3i64.to_le_bytes()), "sealed.0.directions");
+    for name in ["origin", "whitener", "centre_scales", "direction_scales"] {
+        let forged = forged(&format!("sealed.0.{name}"), &f32::NAN.to_le_bytes());
+        assert_malformed(&forged, "not finite");
+    }
+    assert_malformed(&forged("sealed.0.whitener", &0f32.to_le_bytes()), "not that of a metric");
+    for name in ["sealed.0.variances", "sealed.0.rests"] {
+        assert_malformed(&forged(name, &(-1f32).to_le_bytes()), "not positive");
+    }
+    let mut short = sealed();
+    short.header.remove("sealed.0.directions");
+    assert!(loaded(&short.bytes()).is_err());
 }

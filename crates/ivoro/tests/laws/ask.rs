@@ -148,17 +148,15 @@ fn groups_of_rows_are_bursts_in_any_order() {
 }
 
 #[test]
-fn a_model_without_calibration_has_a_temperature_too() {
-    for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-AIL"] {
+fn a_model_of_single_samples_has_a_temperature_too() {
+    for name in ["iVoro", "iVoro-N", "iVoro-W", "iVoro-Q", "iVoro-AIL"] {
         let mut small_base = Model::new(variant(name), ModelOptions::default());
         small_base.learn(&train().select(&[0, 1])).unwrap();
-        assert!(small_base.calibration().is_none());
+        assert_eq!(small_base.calibration().unwrap().samples(), 0);
         let temperature = small_base.temperature().unwrap();
         assert!(temperature.is_finite() && temperature > 0.0, "{name} {temperature}");
-        let fitted = model(name);
-        let found = fitted.temperature().unwrap();
-        assert!(found > 0.0);
-        assert!(name == "iVoro-W" || found == fitted.calibration().unwrap().temperature);
+        let found = model(name).temperature().unwrap();
+        assert!(found.is_finite() && found > 0.0, "{name} {found}");
     }
 }
 
@@ -184,9 +182,7 @@ fn under_w_the_temperature_follows_the_metric() {
     let options = ModelOptions { settings, ..ModelOptions::default() };
     let mut model = Model::new(variant("iVoro-W"), options);
     model.learn(&on_a_line(1, 0..4, spread)).unwrap();
-    let fitted = model.calibration().unwrap().temperature;
-    let first = model.temperature().unwrap();
-    assert!((first / fitted - 1.0).abs() < 0.2, "{first} {fitted}");
+    let fitted = model.temperature().unwrap();
     model.learn(&on_a_line(2, 8..20, spread)).unwrap();
     let now = model.temperature().unwrap();
     assert!(now < 0.2 * fitted, "{now} {fitted}");
@@ -205,17 +201,10 @@ fn under_w_the_temperature_follows_the_metric() {
     assert!((mean(now) - right).abs() < 0.12, "{} {right}", mean(now));
     assert!(mean(fitted) < right - 0.4, "{} {right}", mean(fitted));
     let asked = model.ask(&queries, AskOptions::default()).unwrap();
-    // without the classes that it was fitted on there is nothing to go by
-    assert_eq!(model.emptied().temperature().unwrap(), now);
     let mut less = model.clone();
-    less.forget("3", Forgetting::Exact).unwrap();
-    assert_eq!(less.temperature().unwrap(), now);
     less.forget("19", Forgetting::Exact).unwrap();
-    assert_eq!(less.temperature().unwrap(), now);
-    let mut followed = model.clone();
-    followed.forget("19", Forgetting::Exact).unwrap();
-    let followed = followed.temperature().unwrap();
-    assert!(followed != now && (followed / now - 1.0).abs() < 0.2, "{followed} {now}");
+    let less = less.temperature().unwrap();
+    assert!(less != now && (less / now - 1.0).abs() < 0.2, "{less} {now}");
     let said: f64 = asked.iter().filter_map(|one| one.top[0].probability).sum();
     assert!((said / queries.len() as f64 - mean(now)).abs() < 1e-6);
 }

@@ -2,14 +2,21 @@
 //! files and runs to each other.
 
 mod ask;
+mod choosing;
 mod data;
 mod diagrams;
 mod exact;
 mod forgetting;
 mod index;
+mod journal;
 mod merging;
+mod numerics;
 mod plane;
+mod receipts;
 mod refused;
+mod retracting;
 mod saved;
+mod sealed;
 mod threads;
+mod unknown;
 mod variants;

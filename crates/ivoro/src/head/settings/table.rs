@@ -3,7 +3,7 @@
 //! Range checks, `ivoro inspect`, the flags of the command line, Python's keyword arguments, the
 //! settings that reports tell apart and the tables of the guide are made of it.
 
-use super::{Given, Pairs, ProbeSpace, ProbeViews, Rule, ScatterKept, Settings};
+use super::{Given, Pairs, ProbeSpace, ProbeViews, Rank, RidgePer, Rule, ScatterKept, Settings};
 use crate::error::Result;
 use crate::head::variant::Variant;
 use crate::regression::Optimiser;
@@ -158,6 +158,19 @@ macro_rules! whole {
 }
 whole!(usize, u64);
 
+impl Kind for Rank {
+    fn value(self) -> SettingValue {
+        match self {
+            Self::Full => SettingValue::Word(self.to_string()),
+            Self::Directions(count) => SettingValue::Whole(count as u64),
+        }
+    }
+
+    fn parse(text: &str) -> Parsed<Self> {
+        text.parse().map_err(|error: crate::error::Error| error.to_string())
+    }
+}
+
 macro_rules! words {
     ($($type:ty),+) => { $(
         impl Kind for $type {
@@ -171,7 +184,7 @@ macro_rules! words {
         }
     )+ };
 }
-words!(Pairs, Rule, ProbeSpace, ProbeViews, Optimiser, ScatterKept);
+words!(Pairs, Rule, ProbeSpace, ProbeViews, Optimiser, RidgePer, ScatterKept);
 
 fn assign<T: Kind>(target: &mut T, text: &str) -> Parsed<()> {
     *target = T::parse(text)?;
@@ -224,7 +237,7 @@ const PLAIN: SettingInfo = SettingInfo {
 };
 
 /// All settings: first those that are chosen on the base phase, then those with a fixed default.
-pub static TABLE: [SettingInfo; 19] = [
+pub static TABLE: [SettingInfo; 21] = [
     SettingInfo {
         name: "lambda",
         letters: "N",
@@ -278,6 +291,17 @@ pub static TABLE: [SettingInfo; 19] = [
         candidates: Some("250 to 2000, together with ε"),
         applies: |variant| variant.per_class_metric,
         field: field!(prior, prior),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "rank",
+        letters: "Q",
+        symbol: Some("R"),
+        meaning: "directions in which a class has a variance of its own, or full: a whole matrix",
+        range: SettingRange::Rank,
+        candidates: Some("8 to 128, then full"),
+        applies: |variant| variant.per_class_metric,
+        field: field!(rank, rank),
         ..PLAIN
     },
     SettingInfo {
@@ -407,6 +431,17 @@ pub static TABLE: [SettingInfo; 19] = [
         ..PLAIN
     },
     SettingInfo {
+        name: "ridge-per",
+        letters: "W",
+        meaning: "what the ridge is a share of: mean (the mean variance), feature (each feature's own) \
+                  or auto (feature where features are of mixed scale)",
+        range: SettingRange::Words(RidgePer::WORDS),
+        compared: true,
+        applies: |variant| variant.whiten,
+        field: field!(ridge_per),
+        ..PLAIN
+    },
+    SettingInfo {
         name: "scatter",
         letters: "W",
         meaning: "pooled (small) or per-class (larger; classes can be forgotten exactly)",
@@ -497,6 +532,7 @@ mod tests {
             ("layer-weights", "1,-1", "must be finite and not negative"),
             ("layer-weights", "0,0", "at least one must be positive"),
             ("gamma", "0", "must be finite and not 0"),
+            ("rank", "0", "must lie in 1..=1048576"),
             ("lift", "0", "must lie in 1..=1048576"),
             ("iterations", "1000001", "must lie in 1..=1000000"),
         ] {
@@ -512,9 +548,9 @@ mod tests {
             names.collect::<Vec<_>>().join(" ")
         };
         assert_eq!(of("iVoro"), "seed");
-        assert_eq!(of("iVoro-NQ"), "lambda scale shift ridge prior volume seed");
-        assert_eq!(of("iVoro-KW"), "ridge lift scatter seed");
-        assert_eq!(of("iVoro-WACL"), "ridge pairs scatter seed");
+        assert_eq!(of("iVoro-NQ"), "lambda scale shift ridge prior rank volume seed");
+        assert_eq!(of("iVoro-KW"), "ridge lift ridge-per scatter seed");
+        assert_eq!(of("iVoro-WACL"), "ridge pairs ridge-per scatter seed");
         assert_eq!(
             of("iVoro-NDAIL"),
             "lambda scale shift layer-weights weight-decay probe-space probe-views pairs rule gamma \
