@@ -372,6 +372,9 @@ pub enum NotGiven {
         /// Samples that would remain.
         left: u64,
     },
+    /// The journal says that this very lesson was taken back as often as it was given.
+    #[error("the journal says that this very lesson was taken back already")]
+    Again,
 }
 
 /// Why a receipt is of no use.

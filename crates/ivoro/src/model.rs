@@ -271,17 +271,21 @@ impl Model {
 
     /// Learns a phase that is not the first, and asks it before it counts.
     fn learn_later(&mut self, phase: &Samples) -> Result<()> {
-        let before = (!self.head.is_additive()).then(|| self.head.clone());
-        self.head.learn(phase)?;
         let Some(calibration @ Calibration::Lessons(_)) = &mut self.calibration else {
-            return Ok(());
+            return self.head.learn(phase);
         };
         let last = calibration.lessons().iter().map(|lesson| lesson.known).max();
-        if lesson::is_due(&self.head, last)
-            && let Some(measured) = lesson::measure(before.as_ref(), &self.head, phase)?
-        {
+        if !lesson::is_due(&self.head, lesson::names(phase).len(), last) {
+            return self.head.learn(phase);
+        }
+        // asking takes long and may be stopped: until then nothing has changed
+        let mut head = self.head.clone();
+        head.learn(phase)?;
+        let before = (!self.head.is_additive()).then_some(&self.head);
+        if let Some(measured) = lesson::measure(before, &head, phase)? {
             calibration.add(measured);
         }
+        self.head = head;
         Ok(())
     }
 
@@ -306,6 +310,7 @@ impl Model {
             what: format!("{}: distances to these samples can't be calibrated", samples.origin()),
         })?);
         self.calibration = Some(calibration);
+        self.note(Verb::Calibrate, self.named(samples), samples.len() as u64);
         Ok(())
     }
 
@@ -324,8 +329,15 @@ impl Model {
             return self.update(samples).map(drop);
         }
         let mut changed = self.clone();
-        changed.update(&samples.of_classes(|label| !is_fresh(label)))?;
-        changed.learn(&samples.of_classes(is_fresh))?;
+        let classes = self.named(samples);
+        // one entry for all of it, by which it is known again
+        changed.entered(Verb::Learn, classes, None, |model| {
+            let now = model.now.take();
+            model.update(&samples.of_classes(|label| !is_fresh(label)))?;
+            model.learn(&samples.of_classes(is_fresh))?;
+            model.now = now;
+            Ok(())
+        })?;
         *self = changed;
         Ok(())
     }
@@ -339,9 +351,8 @@ impl Model {
         Ok(report)
     }
 
-    /// Forgets a class; see [`Head::forget`]. Settings and calibration chosen on the base phase
-    /// stay as they are; under W the temperature goes with the metric until a class of the base
-    /// phase is forgotten.
+    /// Forgets a class; see [`Head::forget`]. Settings chosen on the base phase stay as they are. What
+    /// was measured of the class alone for probabilities and rejection goes with it.
     pub fn forget(&mut self, class: &str, how: Forgetting) -> Result<()> {
         self.entered(Verb::Forget, vec![class.to_owned()], None, |model| {
             model.changing_the_first(|head| head.forget(class, how))
@@ -358,12 +369,18 @@ impl Model {
     }
 
     /// Seals classes of Q, those named or all: afterwards they keep a centre and few directions and no
-    /// sums. They can be asked, forgotten exactly, and merged exactly with models of other classes
+    /// sums. They can be asked, forgotten, and merged exactly with models of other classes
     /// that share the sealed metric: those that started from this one. No sample can be added to them
-    /// or taken away any more. The first sealing fixes the metric; classes that are learned later are
-    /// measured in it. See [`SealOptions`].
+    /// or taken away any more.
+    ///
+    /// The first sealing fixes the metric, from all classes that the model knows then; classes that are
+    /// learned later are measured in it. Forgetting a sealed class takes all that is kept of it alone.
+    /// What it gave to the metric stays: forget before sealing what must leave no trace.
+    /// See [`SealOptions`].
     pub fn seal(&mut self, classes: Option<&[String]>, options: SealOptions) -> Result<Sealing> {
-        self.head.seal(classes, options)
+        let sealing = self.head.seal(classes, options)?;
+        self.note(Verb::Seal, sealing.classes.clone(), 0);
+        Ok(sealing)
     }
 
     /// Changes the head. Where classes of the first phase go with it, the temperature is from now on

@@ -250,7 +250,7 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
 /// Calibrates a model on samples that it has not learned.
 pub(crate) fn calibrate(arguments: &UpdateArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
-    let mut model = load(&arguments.model)?;
+    let mut model = load_to_change(&arguments.model)?;
     let UpdateArguments { features, input, look, classes, .. } = arguments;
     let held_out = samples(&mut model, features, input, look, classes.as_ref())?;
     model.calibrate(&held_out)?;

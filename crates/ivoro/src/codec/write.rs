@@ -8,6 +8,7 @@ use super::safetensors_header;
 use super::target::Tensor;
 use super::write_sealed;
 use super::{Description, FORMAT, PLAIN_VERSION, PhaseShape, RECEIPT, VERSION, checksum};
+use crate::calibration::Calibration;
 use crate::error::{Error, Result};
 use crate::head::{LearnedClass, LearnedPhase, Place};
 use crate::model::{Model, Receipt};
@@ -80,9 +81,12 @@ fn is_new(name: &str) -> bool {
     ["high.", "second_high.", "origin.", "probe_origin."].iter().any(|new| name.starts_with(new))
 }
 
-/// Whether points of the model have the unit that they came in, and no class is sealed.
+/// Whether nothing is in the model that version 1 has no word for: points have the unit that they came
+/// in, no class is sealed, and there is no journal, no machine and no lesson.
 fn is_plain(model: &Model) -> bool {
-    if model.head().parts().frozen.is_some() {
+    let lessons = matches!(model.calibration, Some(Calibration::Lessons(_)));
+    let told = !model.journal.is_empty() || !model.machines.is_empty();
+    if model.head().parts().frozen.is_some() || lessons || told {
         return false;
     }
     let frame = model.head().parts().frame;

@@ -157,7 +157,8 @@ impl Head {
         let sums: Vec<_> = classes.map(|kept| (&kept.blocks[block], kept.count)).collect();
         let grid = frame.grids[block];
         let (mut covariance, flat) = self.pooled_covariance(frame, block, &centres, scatter)?;
-        let freedom = sums.iter().map(|(_, count)| count.saturating_sub(1)).sum();
+        let free = sums.iter().map(|(_, count)| count.saturating_sub(1));
+        let freedom = free.fold(0, u64::saturating_add);
         let ridge = self.settings.ridge;
         let spread = Spread::of(&covariance, freedom, ridge);
         let usual = |factor: &Factor| if flat { 0.0 } else { spread.usual(factor) };
