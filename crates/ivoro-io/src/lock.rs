@@ -1,3 +1,5 @@
+//! Locks that the operating system holds: one writer per file.
+
 use std::path::{Path, PathBuf};
 
 use crate::atomic::behind_links;

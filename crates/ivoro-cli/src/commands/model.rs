@@ -1,3 +1,5 @@
+//! The verbs that teach a model, and those that say what it is.
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};

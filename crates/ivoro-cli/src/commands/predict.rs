@@ -1,3 +1,5 @@
+//! `ivoro predict`: asks a model about features or photos.
+
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

@@ -1,3 +1,5 @@
+//! From sums to diagrams: centres, covariances and the metric of each block.
+
 use std::sync::{Arc, OnceLock};
 
 use crate::diagram::{PowerDiagram, squared_length};

@@ -1,3 +1,5 @@
+//! Changes of what was learned: update, forget and merge.
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 

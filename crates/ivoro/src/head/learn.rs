@@ -1,3 +1,5 @@
+//! Learning a phase: sums, second moments and probes.
+
 use std::sync::Arc;
 
 use crate::error::{Error, Result};

@@ -1,3 +1,5 @@
+//! What one lesson added: a head of its own, its hash, and where its arithmetic came from.
+
 use crate::error::{Error, Result};
 use crate::head::compose::Stage;
 use crate::head::learn::Batch;

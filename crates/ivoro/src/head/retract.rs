@@ -1,3 +1,5 @@
+//! Taking samples back, giving them another class, and classes another name.
+
 use std::collections::HashSet;
 
 use crate::error::{Error, MixedComponent, NotGiven, Result};

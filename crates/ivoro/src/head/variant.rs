@@ -1,3 +1,5 @@
+//! Variants: names of the form `iVoro-NFQL` as data.
+
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
