@@ -3,9 +3,11 @@
 use ivoro::Matrix;
 use rayon::prelude::*;
 
-use super::graph::{Builder, Graph, Memory, Stride};
+use super::activation::Activation;
+use super::graph::{Builder, Graph, Memory};
 use super::input::Lookup;
 use super::plan::{check_architecture, check_images};
+use super::window::Window;
 use super::{check_size, count_images};
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
@@ -100,9 +102,9 @@ fn lower(weights: &Weights) -> Option<Graph> {
     let mut builder = Builder::new(Shape { height: 1, width: 1, channels });
     let stem = architecture.stem_convolution();
     let mut current = convolve(&mut builder, 0, &stem, take(&stem)?)?;
-    current = builder.relu(current)?;
+    current = builder.activate(current, Activation::RELU)?;
     if architecture.stem == Stem::Large {
-        current = builder.maximum(current, Stride { size: 3, step: 2, padding: 1 })?;
+        current = builder.maximum(current, Window::square(3, 2, 1))?;
     }
     let mut layers = Vec::new();
     for blocks in architecture.stages() {
@@ -113,7 +115,7 @@ fn lower(weights: &Weights) -> Option<Graph> {
     }
     let mut linear = |input: usize, layer: &str| {
         let of = |kind: &str| weights.get(&format!("{layer}.{kind}")).map(<[f32]>::to_vec);
-        builder.linear(input, of("weight")?, of("bias")?)
+        builder.linear(input, &of("weight")?, &of("bias")?)
     };
     if architecture.embedding.is_some() {
         layers.push(linear(*layers.last()?, "embedding")?);
@@ -132,7 +134,7 @@ fn convolve(
     Folded { kernel, bias }: Folded,
 ) -> Option<usize> {
     let Convolution { size, stride, .. } = *convolution;
-    builder.convolve(input, Stride { size, step: stride, padding: size / 2 }, &kernel, bias)
+    builder.convolve(input, Window::square(size, stride, size / 2), 1, &kernel, bias)
 }
 
 /// Two convolutions, the shortcut before the second one: that is then added to it.
@@ -143,14 +145,14 @@ fn add_block(
     take: &mut impl FnMut(&Convolution) -> Option<Folded>,
 ) -> Option<usize> {
     let first = convolve(builder, input, &block.first, take(&block.first)?)?;
-    let inner = builder.relu(first)?;
+    let inner = builder.activate(first, Activation::RELU)?;
     let shortcut = match &block.shortcut {
         Some(convolution) => convolve(builder, input, convolution, take(convolution)?)?,
         None => input,
     };
     let second = convolve(builder, inner, &block.second, take(&block.second)?)?;
     let sum = builder.add(second, shortcut)?;
-    builder.relu(sum)
+    builder.activate(sum, Activation::RELU)
 }
 
 impl Backbone for Network {

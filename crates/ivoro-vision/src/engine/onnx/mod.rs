@@ -19,6 +19,7 @@
 //! ```
 
 mod builtin;
+mod constants;
 mod graph;
 mod input;
 #[cfg(feature = "onnxruntime")]
