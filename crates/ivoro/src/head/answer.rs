@@ -82,8 +82,8 @@ impl Head {
             let plain = nearest.iter().enumerate();
             let plain = plain.map(|(row, &class)| in_units(own[row], typical[class]));
             answers.plain.extend(plain);
-            let distances = background.of_members(&less_volume(set, summed));
-            answers.strangeness.extend(background.judged(&distances, |row| own[row]));
+            let to_members = background.of_members(&less_volume(set, summed));
+            answers.strangeness.extend(background.judged(&to_members, |row| own[row]));
             match (&mut answers.ballots, ballots) {
                 (Some(kept), Some(more)) => kept.append(&more)?,
                 (kept, more) => *kept = more,
