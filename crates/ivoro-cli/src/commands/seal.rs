@@ -5,8 +5,9 @@ use std::path::Path;
 
 use ivoro::audit::audit as list_kept;
 use ivoro::{Head, SealOptions};
-use ivoro_io::{FileLock, load, save};
+use ivoro_io::{FileLock, load};
 
+use super::save;
 use crate::args::SealArguments;
 use crate::failure::Failure;
 use crate::output;
