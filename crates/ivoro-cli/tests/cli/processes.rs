@@ -19,7 +19,7 @@ fn a_model_that_another_process_writes_is_locked() {
     for command in [
         "update m.ivoro data.features --classes ant",
         "forget m.ivoro ant",
-        "merge m.ivoro m.ivoro --out m.ivoro",
+        "merge m.ivoro m.ivoro --out m.ivoro --force",
     ] {
         assert!(place.ivoro(command).bad(2).contains("locked by another process"));
     }
