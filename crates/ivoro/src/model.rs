@@ -229,6 +229,7 @@ impl Model {
         let tuned = self.tuner.tune(variant, &defaults, &self.given, rehearsal.as_ref())?;
         choices.extend(tuned.choices);
         let mut settings = tuned.settings;
+        self.tuner.say("learning");
         let (head, calibration) = loop {
             match self.begun(variant, settings.clone(), phase) {
                 // what was chosen for fewer samples must not stop the learning of all
@@ -479,6 +480,30 @@ impl Model {
         Ok(report)
     }
 
+    /// Takes over the settings of a model that could be merged into this one; what is kept of samples
+    /// stays as it is.
+    ///
+    /// ```
+    /// # use ivoro::{Matrix, Model, ModelOptions, Samples, Settings};
+    /// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+    /// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+    /// let with_ridge = |ridge| {
+    ///     let settings = Settings { ridge, ..Settings::default() };
+    ///     let mut model =
+    ///         Model::new("iVoro-W".parse()?, ModelOptions { settings, ..Default::default() });
+    ///     model.learn(&monday).map(|()| model)
+    /// };
+    /// let (mut model, other) = (with_ridge(1.0)?, with_ridge(3.0)?);
+    /// model.take_settings(&other)?;
+    /// assert!(model.head() == other.head());
+    /// # Ok::<(), ivoro::Error>(())
+    /// ```
+    pub fn take_settings(&mut self, other: &Self) -> Result<()> {
+        self.head.take_settings(&other.head)?;
+        self.choices.clone_from(&other.choices);
+        Ok(())
+    }
+
     /// Classes, distances, probabilities, uncertainty and rejection of every query.
     pub fn ask(&self, queries: &Points, options: AskOptions) -> Result<Vec<Prediction>> {
         let threshold = options.false_rejection.map(|share| self.threshold(share)).transpose()?;
@@ -632,13 +657,21 @@ impl Model {
     /// Strangeness above which a query is rejected, if this share of known queries may be rejected
     /// wrongly.
     pub fn threshold(&self, share: f64) -> Result<f64> {
-        if !(share > 0.0 && share < 1.0) {
-            let reason = "must lie between 0 and 1";
-            return Err(Error::Setting {
-                name: "false-rejection",
-                value: share.to_string(),
-                reason,
-            });
+        let fixed = matches!(self.calibration, Some(Calibration::Fixed(_)));
+        let (most, reason) = if fixed {
+            (
+                0.3,
+                "expected a share from 0.001 to 0.3: a model of an earlier version knows no other until it is calibrated",
+            )
+        } else {
+            (
+                0.999,
+                "expected a share of known queries from 0.001 to 0.999; nothing was measured beyond",
+            )
+        };
+        if !(0.001..=most).contains(&share) {
+            let value = share.to_string();
+            return Err(Error::Setting { name: "false-rejection", value, reason });
         }
         let refused = |what: &str| Error::Unsupported { what: what.to_owned() };
         let Some(calibration) = &self.calibration else {

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use ivoro::audit::audit as list_kept;
 use ivoro::{Head, SealOptions};
-use ivoro_io::{FileLock, save};
+use ivoro_io::FileLock;
 
 use super::model::load_to_change;
+use super::save;
 use crate::args::SealArguments;
 use crate::failure::Failure;
 use crate::output;

@@ -153,7 +153,7 @@ impl Model {
         self.note_machines(&other.machines);
         self.journal.join(&other.journal);
         let Some(when) = self.now else { return };
-        let Merging { added, combined, forgotten } = report;
+        let Merging { added, combined, forgotten, .. } = report;
         let classes = [added.as_slice(), combined, forgotten].concat();
         let samples = self.head.samples().abs_diff(before);
         self.enter(Entry { samples, ..Entry::new(when, Verb::Merge, classes) });

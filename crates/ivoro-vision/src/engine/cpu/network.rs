@@ -46,7 +46,7 @@ impl Network {
         let lookup = Lookup::new(&weights.normalisation, architecture.channels)?;
         let graph = lower(weights).ok_or_else(|| Error::Setting {
             name: "architecture",
-            value: format!("{architecture:?}"),
+            value: architecture.to_string(),
             reason: "its sizes are beyond all measure",
         })?;
         let Architecture { channels, outputs, .. } = *architecture;
