@@ -324,8 +324,13 @@ impl Model {
             return self.update(samples).map(drop);
         }
         let mut changed = self.clone();
-        changed.update(&samples.of_classes(|label| !is_fresh(label)))?;
-        changed.learn(&samples.of_classes(is_fresh))?;
+        // one entry for all: as one lesson they can be taken back
+        let classes = self.named(samples);
+        changed.entered(Verb::Learn, classes, None, |model| {
+            model.head.update(&samples.of_classes(|label| !is_fresh(label)))?;
+            model.learn_phase(&samples.of_classes(is_fresh))
+        })?;
+        changed.note_machine();
         *self = changed;
         Ok(())
     }
@@ -678,6 +683,11 @@ impl Predictor {
     /// The variant.
     pub fn variant(&self) -> Variant {
         self.model.head().variant()
+    }
+
+    /// The names of the classes, in the order of arrival.
+    pub fn classes(&self) -> impl Iterator<Item = &str> {
+        self.model.head().classes().iter().map(|class| class.name.as_str())
     }
 
     /// See [`Model::check_network`].

@@ -7,6 +7,7 @@ mod harness;
 mod help;
 mod images;
 mod models;
+mod photos;
 mod processes;
 mod report;
 mod reproduce;
