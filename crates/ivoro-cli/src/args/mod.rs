@@ -5,6 +5,7 @@ mod few_shot;
 pub(crate) mod figures;
 pub(crate) mod images;
 mod input;
+pub(crate) mod photos;
 pub(crate) mod reproduce;
 mod settings;
 
@@ -27,6 +28,7 @@ use crate::args::images::{
     DemoArguments, ExtractArguments, FitArguments, LookArguments, PipelineArguments, TrainArguments,
 };
 pub(crate) use crate::args::input::InputArguments;
+use crate::args::photos::{PhotoArguments, SampleArguments};
 use crate::args::reproduce::ReproduceArguments;
 pub(crate) use crate::args::settings::SettingArguments;
 
@@ -52,6 +54,11 @@ impl Arguments {
         line: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, clap::Error> {
         let mut known = Self::command();
+        for verb in LEAVING_OUT {
+            // what it asked for is the default there
+            let hidden = |arg: clap::Arg| arg.hide(true);
+            known = known.mut_subcommand(verb, |verb| verb.mut_arg("skip_broken", hidden));
+        }
         let matches = known.try_get_matches_from_mut(line)?;
         let mut arguments = Self::from_arg_matches(&matches)?;
         arguments.command.unescape_classes();
@@ -68,7 +75,9 @@ impl Arguments {
             Command::Predict(predict) => &predict.look,
             _ => return Ok(arguments),
         };
-        match given_of::<FitArguments>(given).first() {
+        let mut for_images = given_of::<FitArguments>(given);
+        for_images.extend(given_of::<SampleArguments>(given));
+        match for_images.first() {
             Some(flag) if look.network.backbone.is_none() => {
                 let text = format!("{flag} is for images, which need --backbone");
                 Err(known.error(ErrorKind::MissingRequiredArgument, text))
@@ -107,6 +116,8 @@ fn unescaped(text: &str) -> Vec<String> {
     }
     names
 }
+/// Verbs that leave out photos which can't be read, unless they are told otherwise.
+const LEAVING_OUT: [&str; 6] = ["learn", "predict", "update", "retract", "relabel", "calibrate"];
 
 /// The flags of one kind among those given.
 fn given_of<Kind: Args>(given: &ArgMatches) -> Vec<String> {
@@ -140,7 +151,7 @@ pub(crate) enum Command {
     Figure(Box<FigureCommand>),
     /// Explain the letters of the variants.
     Variants,
-    /// Teach a model new classes as one phase; begins the model if there is none.
+    /// Teach a model new classes, and more of those it knows; begins the model if there is none.
     Learn(Box<LearnArguments>),
     /// Ask a model about features: class, distance, probability, uncertainty, unknown.
     Predict(PredictArguments),
@@ -311,8 +322,10 @@ pub(crate) struct LearnArguments {
     /// The model file; begun if it does not exist.
     pub(crate) model: PathBuf,
 
-    /// Features of the new classes, or with --backbone a folder of images by class.
-    pub(crate) features: PathBuf,
+    /// A features file, or with --backbone photos: folders by class, zip archives, photos with --class, and -
+    /// for a list on standard input (a path a line, and behind a tab its class).
+    #[arg(required = true)]
+    pub(crate) features: Vec<PathBuf>,
 
     /// Variant of a new model; an existing one keeps its own, and its settings. Default: the one that
     /// suits the samples best, within the budget.
@@ -331,6 +344,10 @@ pub(crate) struct LearnArguments {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) classes: Option<Vec<String>>,
 
+    /// The class of all photos, whatever their folders are called.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) class: Option<String>,
+
     /// Write a receipt: the exact sums that this lesson adds. It takes the lesson, or a class of it, back
     /// on any machine (`retract`, `forget`). It reveals the features of few samples: keep it where
     /// you would keep the photos. The model keeps nothing of it.
@@ -339,6 +356,9 @@ pub(crate) struct LearnArguments {
 
     #[command(flatten)]
     pub(crate) look: LookArguments,
+
+    #[command(flatten)]
+    pub(crate) photos: SampleArguments,
 
     #[command(flatten)]
     pub(crate) input: InputArguments,
@@ -388,7 +408,8 @@ pub(crate) struct PredictArguments {
     pub(crate) model: PathBuf,
 
     /// Features of the queries; labels, if there are any, are used to report the accuracy. With
-    /// --backbone: images, and folders of images.
+    /// --backbone photos: files, folders, zip archives, and - for a list on standard input. Folders
+    /// called as classes of the model are labels.
     #[arg(required = true)]
     pub(crate) features: Vec<PathBuf>,
 
@@ -421,6 +442,9 @@ pub(crate) struct PredictArguments {
     pub(crate) look: LookArguments,
 
     #[command(flatten)]
+    pub(crate) photos: PhotoArguments,
+
+    #[command(flatten)]
     pub(crate) input: InputArguments,
 }
 
@@ -429,13 +453,17 @@ pub(crate) struct UpdateArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of samples of classes the model knows, or with --backbone a folder of images by
-    /// class.
-    pub(crate) features: PathBuf,
+    /// A features file, or with --backbone photos of classes that the model knows, as for learn.
+    #[arg(required = true)]
+    pub(crate) features: Vec<PathBuf>,
 
     /// Use only these classes of the file; \, is a comma of a name.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) classes: Option<Vec<String>>,
+
+    /// The class of all photos, whatever their folders are called.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) class: Option<String>,
 
     /// Write a receipt: the exact sums that these samples add. It takes them back on any machine
     /// (`retract`, `forget`). It reveals the features of few samples: keep it where you would keep the
@@ -445,6 +473,9 @@ pub(crate) struct UpdateArguments {
 
     #[command(flatten)]
     pub(crate) look: LookArguments,
+
+    #[command(flatten)]
+    pub(crate) photos: SampleArguments,
 
     #[command(flatten)]
     pub(crate) input: InputArguments,
@@ -494,6 +525,9 @@ pub(crate) struct RetractArguments {
     pub(crate) look: LookArguments,
 
     #[command(flatten)]
+    pub(crate) photos: SampleArguments,
+
+    #[command(flatten)]
     pub(crate) input: InputArguments,
 }
 
@@ -536,6 +570,9 @@ pub(crate) struct RelabelArguments {
 
     #[command(flatten)]
     pub(crate) look: LookArguments,
+
+    #[command(flatten)]
+    pub(crate) photos: SampleArguments,
 
     #[command(flatten)]
     pub(crate) input: InputArguments,

@@ -9,6 +9,7 @@ mod figure;
 mod images;
 mod ledger;
 mod model;
+mod photos;
 mod predict;
 mod report;
 mod reproduce;

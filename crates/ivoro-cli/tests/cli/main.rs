@@ -8,6 +8,7 @@ mod help;
 mod images;
 mod models;
 mod names;
+mod photos;
 mod processes;
 mod report;
 mod reproduce;

@@ -6,25 +6,37 @@
 
 mod archive;
 pub mod cifar;
+mod colour;
+mod decode;
 mod folder;
+mod format;
 pub mod idx;
 mod images;
+mod jpeg;
 mod label;
 mod listing;
 pub mod npz;
+mod orientation;
+mod photo;
+pub mod photos;
 mod pickle;
 mod picture;
 mod split;
 mod tiny;
+mod unread;
+mod zipped;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-pub use images::{Broken, Images, decode_all};
+pub use decode::{ImageInput, decode, decode_bytes, measure};
+pub use images::{Broken, Decoding, Images, decode_all};
 use ivoro::random::permutation;
-pub use listing::collect_images;
-pub use picture::{ImageInput, decode, decode_bytes};
+pub use photo::Truncated;
+pub use photos::{ClassFrom, Photo, Photos};
 pub use split::Split;
+pub use unread::Unread;
+pub use zipped::Archive;
 
 use crate::error::{Error, Result};
 pub use crate::shape::{Fit, How, Shape};
@@ -74,6 +86,11 @@ impl Dataset {
         let found = if path.is_dir() { open_folder(path, options) } else { open_file(path) }?;
         let looked_for = looked_for.to_owned();
         found.ok_or_else(|| Error::UnknownLayout { path: path.to_owned(), looked_for })
+    }
+
+    /// Opens a data set of a layout that is more than class folders, if there is one at `path`.
+    pub fn open_known(path: &Path, options: &OpenOptions) -> Result<Option<Self>> {
+        if path.is_dir() { open_known_folder(path, options) } else { open_file(path) }
     }
 
     /// The training images of some classes alone, `share` of each class as the test part: a data
@@ -141,14 +158,18 @@ const FOLDERS: &str = "CIFAR's batches, idx files (train-images-idx3-ubyte), Tin
 const FILES: &str = "CIFAR's .tar.gz, an .npz with train_images and test_images, or an idx file \
     (train-images-idx3-ubyte)";
 
-fn open_folder(path: &Path, options: &OpenOptions) -> Result<Option<Dataset>> {
+fn open_known_folder(path: &Path, options: &OpenOptions) -> Result<Option<Dataset>> {
     if let Some(found) = cifar::open_folder(path)? {
         return Ok(Some(found));
     }
     if let Some(found) = idx::open_folder(path)? {
         return Ok(Some(found));
     }
-    if let Some(found) = tiny::open_folder(path, options)? {
+    tiny::open_folder(path, options)
+}
+
+fn open_folder(path: &Path, options: &OpenOptions) -> Result<Option<Dataset>> {
+    if let Some(found) = open_known_folder(path, options)? {
         return Ok(Some(found));
     }
     if let Some(found) = folder::open_split(path, options)? {
