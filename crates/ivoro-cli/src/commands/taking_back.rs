@@ -115,7 +115,7 @@ fn lessons(
         let none = || Failure::Usage(format!("{}: has no samples to take", path.display()));
         let points = set.ok_or_else(none)?.points().clone();
         let labels = vec![0; points.len()];
-        Ok(Samples::new(points, labels, [class.to_owned()].into())?.into())
+        Ok::<Lesson, Failure>(Samples::new(points, labels, [class.to_owned()].into())?.into())
     };
     paths.iter().map(one).collect()
 }

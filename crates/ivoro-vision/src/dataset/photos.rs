@@ -402,8 +402,8 @@ pub fn labels(photos: &[Photo], knows: impl Fn(&str) -> bool) -> Vec<Option<Stri
         (Some(class), _) => Some(class.clone()),
         (None, Some(level)) => photo.folders.get(level).cloned(),
         (None, None) => {
-            let own = photo.name.parent().map(name_of).filter(|_| photo.zipped.is_none());
-            own.filter(|name| photo.folders.is_empty() && knows(name))
+            let named = photo.name.ancestors().nth(photo.folders.len() + 1);
+            named.filter(|_| photo.zipped.is_none()).map(name_of).filter(|name| knows(name))
         }
     };
     photos.iter().map(label).collect()
