@@ -10,8 +10,10 @@ pub mod network;
 pub mod recipe;
 pub mod recogniser;
 pub mod shape;
+pub mod thumbnail;
 pub mod train;
 pub mod view;
+pub mod watch;
 
 pub use error::{Error, Result};
 pub use recogniser::{FrozenNetwork, NetworkOptions, Recogniser};

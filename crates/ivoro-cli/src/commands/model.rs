@@ -247,23 +247,6 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
     Ok(output::print(&text)?)
 }
 
-/// Calibrates a model on samples that it has not learned.
-pub(crate) fn calibrate(arguments: &UpdateArguments) -> Result<(), Failure> {
-    let _lock = FileLock::acquire(&arguments.model)?;
-    let mut model = load(&arguments.model)?;
-    let UpdateArguments { features, input, look, classes, .. } = arguments;
-    let held_out = samples(&mut model, features, input, look, classes.as_ref())?;
-    model.calibrate(&held_out)?;
-    save(&model, &arguments.model)?;
-    let text = format!(
-        "{}: calibrated on {}; temperature {:.4}\n",
-        arguments.model.display(),
-        counted(held_out.len(), "sample", "samples"),
-        model.temperature()?
-    );
-    Ok(output::print(&text)?)
-}
-
 /// Says what a model is.
 pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     let model = load(&arguments.model)?;
