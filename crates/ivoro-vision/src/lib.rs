@@ -12,8 +12,10 @@ pub mod recipe;
 pub mod recogniser;
 pub mod remembered;
 pub mod shape;
+pub mod thumbnail;
 pub mod train;
 pub mod view;
+pub mod watch;
 
 pub use error::{Error, Result};
 pub use recogniser::{FrozenNetwork, NetworkOptions, Recogniser};

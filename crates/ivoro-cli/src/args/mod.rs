@@ -1,6 +1,7 @@
 //! The command line, as text that teaches.
 
 mod baselines;
+mod evaluate;
 mod few_shot;
 pub(crate) mod figures;
 pub(crate) mod images;
@@ -20,6 +21,9 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 use ivoro::Variant;
 
 use crate::args::baselines::BaselineArguments;
+pub(crate) use crate::args::evaluate::{
+    CalibrateArguments, EvaluateArguments, RowFormat, WatchArguments,
+};
 pub(crate) use crate::args::few_shot::FewShotArguments;
 pub(crate) use crate::args::figures::{
     FigureArguments, FigureCommand, ReportArguments, SceneArguments, TsneArguments,
@@ -69,10 +73,13 @@ impl Arguments {
                 return Ok(arguments);
             }
             Command::Learn(learn) => &learn.look,
-            Command::Update(update) | Command::Calibrate(update) => &update.look,
+            Command::Update(update) => &update.look,
+            Command::Calibrate(calibrate) => &calibrate.look,
             Command::Retract(retract) => &retract.look,
             Command::Relabel(relabel) => &relabel.look,
             Command::Predict(predict) => &predict.look,
+            Command::Evaluate(evaluate) => &evaluate.look,
+            Command::Watch(watch) => &watch.look,
             _ => return Ok(arguments),
         };
         let mut for_images = given_of::<FitArguments>(given);
@@ -92,7 +99,8 @@ impl Command {
     fn unescape_classes(&mut self) {
         let classes = match self {
             Self::Learn(learn) => &mut learn.classes,
-            Self::Update(update) | Self::Calibrate(update) => &mut update.classes,
+            Self::Update(update) => &mut update.classes,
+            Self::Calibrate(calibrate) => &mut calibrate.classes,
             Self::Retract(retract) => &mut retract.classes,
             Self::Seal(seal) => &mut seal.classes,
             _ => return,
@@ -117,7 +125,8 @@ fn unescaped(text: &str) -> Vec<String> {
     names
 }
 /// Verbs that leave out photos which can't be read, unless they are told otherwise.
-const LEAVING_OUT: [&str; 6] = ["learn", "predict", "update", "retract", "relabel", "calibrate"];
+const LEAVING_OUT: [&str; 7] =
+    ["learn", "predict", "update", "retract", "relabel", "calibrate", "evaluate"];
 
 /// The flags of one kind among those given.
 fn given_of<Kind: Args>(given: &ArgMatches) -> Vec<String> {
@@ -155,6 +164,10 @@ pub(crate) enum Command {
     Learn(Box<LearnArguments>),
     /// Ask a model about features: class, distance, probability, uncertainty, unknown.
     Predict(PredictArguments),
+    /// Say how good a model is on labelled samples, and what to label next.
+    Evaluate(Box<EvaluateArguments>),
+    /// Answer photos as they come into a folder: one row each, or sorted into folders by class.
+    Watch(Box<WatchArguments>),
     /// Add samples to classes the model knows.
     Update(UpdateArguments),
     /// Take samples back: afterwards the model is the one that never saw them.
@@ -164,7 +177,7 @@ pub(crate) enum Command {
     /// Give a class another name; nothing else changes.
     Rename(RenameArguments),
     /// Calibrate a model on samples it has not learned: probabilities and what is unknown.
-    Calibrate(UpdateArguments),
+    Calibrate(Box<CalibrateArguments>),
     /// Forget a class, exactly.
     Forget(ForgetArguments),
     /// Keep few numbers per class, for devices: it can be asked, and no sample can be added any more.

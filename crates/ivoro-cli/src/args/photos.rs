@@ -49,6 +49,32 @@ impl PhotoArguments {
     }
 }
 
+/// What verbs that measure do about photos that can't be read.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Photos")]
+pub(crate) struct ReadingArguments {
+    /// Stop at the first photo that can't be read. Without it such photos are left out and counted.
+    #[arg(long, conflicts_with = "skip_broken")]
+    pub(crate) strict: bool,
+
+    /// List the photos that were left out, with the reasons.
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+}
+
+impl ReadingArguments {
+    pub(crate) fn photos(&self) -> PhotoArguments {
+        let Self { strict, verbose } = *self;
+        PhotoArguments { strict, truncated: TruncatedChoice::Refuse, verbose, json: None }
+    }
+
+    /// Each photo counts, of the class that its first folder names.
+    pub(crate) fn samples(&self) -> SampleArguments {
+        let photos = self.photos();
+        SampleArguments { class_from: None, keep_duplicates: true, remember: None, photos }
+    }
+}
+
 /// Which photos become samples of which class.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Photos")]

@@ -176,7 +176,7 @@ fn only(found: &mut Photos, wanted: &Wanted<'_>) -> Result<(), Failure> {
 }
 
 /// Names the images that could not be read.
-fn say_left_out<T>(seen: &Seen<T>) {
+pub(super) fn say_left_out<T>(seen: &Seen<T>) {
     let reasons = seen.broken.iter().map(|(_, reason)| visible(&reason.to_string()));
     reasons.for_each(|reason| eprintln!("left out: {reason}"));
 }

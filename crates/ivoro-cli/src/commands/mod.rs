@@ -1,8 +1,10 @@
 //! One verb a file.
 
 mod baselines;
+mod calibrate;
 mod completion;
 mod demo;
+mod evaluate;
 mod extract;
 mod few_shot;
 mod figure;
@@ -19,6 +21,7 @@ mod source;
 mod taking_back;
 mod train;
 mod variants;
+mod watch;
 
 use std::path::Path;
 
@@ -47,8 +50,10 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Variants => variants::variants(),
         Command::Learn(arguments) => model::learn(&arguments),
         Command::Predict(arguments) => predict::predict(&arguments),
+        Command::Evaluate(arguments) => evaluate::evaluate(&arguments),
+        Command::Watch(arguments) => watch::watch(&arguments),
         Command::Update(arguments) => model::update(&arguments),
-        Command::Calibrate(arguments) => model::calibrate(&arguments),
+        Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
         Command::Retract(arguments) => taking_back::retract(&arguments),
         Command::Relabel(arguments) => taking_back::relabel(&arguments),
         Command::Rename(arguments) => taking_back::rename(&arguments),

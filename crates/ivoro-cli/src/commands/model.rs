@@ -356,24 +356,6 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
     Ok(output::print(&text)?)
 }
 
-/// Calibrates a model on samples that it has not learned.
-pub(crate) fn calibrate(arguments: &UpdateArguments) -> Result<(), Failure> {
-    let _lock = FileLock::acquire(&arguments.model)?;
-    let mut model = load_to_change(&arguments.model)?;
-    let given = update_lesson(&mut model, arguments)?;
-    model.calibrate(&given.samples)?;
-    save(&model, &arguments.model)?;
-    let held_out = given.samples.len();
-    given.finish(&arguments.photos, false)?;
-    let text = format!(
-        "{}: calibrated on {}; temperature {:.4}\n",
-        arguments.model.display(),
-        counted(held_out, "sample", "samples"),
-        model.temperature()?
-    );
-    Ok(output::print(&text)?)
-}
-
 /// Says what a model is.
 pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     let model = load(&arguments.model)?;

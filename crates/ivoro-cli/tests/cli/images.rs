@@ -25,7 +25,7 @@ fn bitmap(side: usize, value: impl Fn(usize, usize) -> u8) -> Vec<u8> {
     file
 }
 
-const CLASSES: [&str; 4] = ["lying", "standing", "bright", "dark"];
+pub(crate) const CLASSES: [&str; 4] = ["lying", "standing", "bright", "dark"];
 
 pub(crate) fn picture(class: usize, image: usize) -> Vec<u8> {
     let place = 1 + image % 6;

@@ -2,6 +2,7 @@
 //! do meanwhile.
 
 mod errors;
+mod evaluate;
 mod few_shot;
 mod harness;
 mod help;
@@ -15,3 +16,4 @@ mod reproduce;
 mod run;
 mod taking_back;
 mod text;
+mod watch;

@@ -51,6 +51,11 @@ impl Photo {
         self.class.as_deref()
     }
 
+    /// Whether it lies in an archive.
+    pub fn is_zipped(&self) -> bool {
+        self.zipped.is_some()
+    }
+
     /// What can be decoded.
     pub fn input(&self) -> ImageInput<'_> {
         match &self.zipped {
@@ -385,6 +390,12 @@ pub fn train_part(folder: &Path) -> Option<PathBuf> {
         && super::folder::TEST.iter().any(|name| folder.join(name).is_dir())
         && all_listed(&train).is_ok_and(|entries| entries.iter().any(|entry| entry.is_folder));
     is_train.then_some(train)
+}
+
+/// Where the photos lie that a model is asked about: the test part, where a folder `train` lies beside it.
+pub fn test_part(folder: &Path) -> Option<PathBuf> {
+    train_part(folder)?;
+    super::folder::TEST.iter().map(|name| folder.join(name)).find(|path| path.is_dir())
 }
 
 /// The classes of photos by the folders they lie in, as far as a model knows such classes: those of the level
