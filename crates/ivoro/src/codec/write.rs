@@ -80,9 +80,10 @@ fn is_new(name: &str) -> bool {
     ["high.", "second_high.", "origin.", "probe_origin."].iter().any(|new| name.starts_with(new))
 }
 
-/// Whether points of the model have the unit that they came in, and no class is sealed.
+/// Whether points of the model have the unit that they came in, no class is sealed, and nothing says how
+/// images became features: a program that does not know that would take images in any way.
 fn is_plain(model: &Model) -> bool {
-    if model.head().parts().frozen.is_some() {
+    if model.head().parts().frozen.is_some() || model.description.is_some() {
         return false;
     }
     let frame = model.head().parts().frame;
@@ -126,6 +127,7 @@ fn describe(model: &Model) -> Result<Description> {
         calibration: model.calibration.clone(),
         choices: model.choices.clone(),
         network: model.network.clone(),
+        network_description: model.description.clone(),
         journal: model.journal.clone(),
         machines: model.machines.clone(),
         updated: None,
