@@ -7,11 +7,14 @@ pub mod engine;
 pub mod error;
 pub mod extract;
 pub mod network;
+pub mod networks;
 pub mod recipe;
 pub mod recogniser;
 pub mod shape;
+pub mod shipped;
 pub mod train;
 pub mod view;
 
 pub use error::{Error, Result};
+pub use networks::Networks;
 pub use recogniser::{FrozenNetwork, NetworkOptions, Recogniser};

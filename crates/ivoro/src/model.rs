@@ -183,7 +183,8 @@ impl Model {
 
     /// Refuses features of another network than the model was taught with.
     pub fn check_network(&self, fingerprint: &str) -> Result<()> {
-        match &self.network {
+        let described = self.description.as_ref().map(|described| &described.hash);
+        match described.or(self.network.as_ref()) {
             Some(expected) if expected != fingerprint => Err(Error::OtherNetwork {
                 expected: expected.clone(),
                 found: fingerprint.to_owned(),
@@ -197,17 +198,23 @@ impl Model {
         self.description.as_ref()
     }
 
-    /// Says which network the features come from, and how images are brought to it; a model keeps to
+    /// Says which network computes features of images now, and how they are brought to it; a model keeps to
     /// the first. A model that knows the hash alone, as those of version 0.1, takes over the rest; one that
     /// was taught features of unknown origin does not, since nothing says that they are of this one.
     pub fn use_described_network(&mut self, description: &NetworkDescription) -> Result<()> {
-        self.check_described_network(description)?;
-        let begins = self.head.classes().is_empty();
-        if begins {
+        self.use_described_features(description)?;
+        if self.description.is_some() {
             self.network = Some(description.hash.clone());
         }
-        if begins || (self.network.is_some() && self.description.is_none()) {
-            self.description = Some(description.clone());
+        Ok(())
+    }
+
+    /// The same of features that a file holds: they can be had again to the last bit, which those of images
+    /// can't.
+    pub fn use_described_features(&mut self, description: &NetworkDescription) -> Result<()> {
+        self.check_described_network(description)?;
+        if self.head.classes().is_empty() || self.network.is_some() {
+            self.description.get_or_insert_with(|| description.clone());
         }
         Ok(())
     }
@@ -656,6 +663,11 @@ impl Model {
         })
     }
 
+    /// Whether the model can say that a query is unknown.
+    pub fn can_reject(&self) -> bool {
+        self.threshold(REJECTED).is_ok()
+    }
+
     /// Strangeness above which a query is rejected, if this share of known queries may be rejected
     /// wrongly.
     pub fn threshold(&self, share: f64) -> Result<f64> {
@@ -744,9 +756,9 @@ impl Predictor {
         self.model.network_description()
     }
 
-    /// See [`Model::calibration`].
-    pub fn calibration(&self) -> Option<&Calibration> {
-        self.model.calibration()
+    /// See [`Model::can_reject`].
+    pub fn can_reject(&self) -> bool {
+        self.model.can_reject()
     }
 
     /// See [`Model::ask`].

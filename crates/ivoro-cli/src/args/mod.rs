@@ -13,7 +13,6 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ivoro::Variant;
@@ -24,7 +23,7 @@ pub(crate) use crate::args::figures::{
     FigureArguments, FigureCommand, ReportArguments, SceneArguments, TsneArguments,
 };
 use crate::args::images::{
-    DemoArguments, ExtractArguments, FitArguments, LookArguments, PipelineArguments, TrainArguments,
+    DemoArguments, ExtractArguments, LookArguments, PipelineArguments, TrainArguments,
 };
 pub(crate) use crate::args::input::InputArguments;
 use crate::args::reproduce::ReproduceArguments;
@@ -51,29 +50,26 @@ impl Arguments {
     pub(crate) fn read(
         line: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, clap::Error> {
-        let mut known = Self::command();
-        let matches = known.try_get_matches_from_mut(line)?;
+        let matches = Self::command().try_get_matches_from_mut(line)?;
         let mut arguments = Self::from_arg_matches(&matches)?;
         let Some((_, given)) = matches.subcommand() else { return Ok(arguments) };
-        let look = match &mut arguments.command {
+        let (look, model) = match &mut arguments.command {
             Command::Run(run) => {
                 run.for_images = given_of::<PipelineArguments>(given);
                 return Ok(arguments);
             }
-            Command::Learn(learn) => &learn.look,
-            Command::Update(update) | Command::Calibrate(update) => &update.look,
-            Command::Retract(retract) => &retract.look,
-            Command::Relabel(relabel) => &relabel.look,
-            Command::Predict(predict) => &predict.look,
+            Command::Learn(learn) => (&mut learn.look, &learn.model),
+            Command::Update(update) | Command::Calibrate(update) => {
+                (&mut update.look, &update.model)
+            }
+            Command::Retract(retract) => (&mut retract.look, &retract.model),
+            Command::Relabel(relabel) => (&mut relabel.look, &relabel.model),
+            Command::Predict(predict) => (&mut predict.look, &predict.model),
             _ => return Ok(arguments),
         };
-        match given_of::<FitArguments>(given).first() {
-            Some(flag) if look.network.backbone.is_none() => {
-                let text = format!("{flag} is for images, which need --backbone");
-                Err(known.error(ErrorKind::MissingRequiredArgument, text))
-            }
-            _ => Ok(arguments),
-        }
+        look.given = given_of::<LookArguments>(given);
+        look.near = model.parent().map(ToOwned::to_owned);
+        Ok(arguments)
     }
 }
 
@@ -280,7 +276,7 @@ pub(crate) struct LearnArguments {
     /// The model file; begun if it does not exist.
     pub(crate) model: PathBuf,
 
-    /// Features of the new classes, or with --backbone a folder of images by class.
+    /// A folder of images by class, or features of the new classes.
     pub(crate) features: PathBuf,
 
     /// Variant of a new model; an existing one keeps its own, and its settings. Default: the one that
@@ -339,8 +335,8 @@ pub(crate) struct PredictArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of the queries; labels, if there are any, are used to report the accuracy. With
-    /// --backbone: images, and folders of images.
+    /// Images and folders of images, or features; labels, if there are any, are used to report the
+    /// accuracy.
     #[arg(required = true)]
     pub(crate) features: Vec<PathBuf>,
 
@@ -348,9 +344,14 @@ pub(crate) struct PredictArguments {
     #[arg(long, value_name = "K", default_value = "3")]
     pub(crate) top: NonZeroUsize,
 
-    /// Reject unknown classes; at most this share of known queries may be rejected wrongly.
+    /// At most this share of known queries may be called unknown wrongly. Default: 0.05, if the model can
+    /// tell.
     #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.05")]
     pub(crate) reject: Option<f64>,
+
+    /// Never say that a query is unknown.
+    #[arg(long, conflicts_with = "reject")]
+    pub(crate) no_reject: bool,
 
     /// Burst: this many consecutive rows show one object and are one query.
     #[arg(long, value_name = "M")]
@@ -380,8 +381,7 @@ pub(crate) struct UpdateArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of samples of classes the model knows, or with --backbone a folder of images by
-    /// class.
+    /// A folder of images by class, or features: of classes the model knows.
     pub(crate) features: PathBuf,
 
     /// Use only these classes of the file.
@@ -417,7 +417,7 @@ pub(crate) struct RetractArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of the samples, or with --backbone a folder of images by class.
+    /// A folder of images by class, or features of the samples.
     #[arg(required_unless_present = "receipt", conflicts_with = "receipt")]
     pub(crate) features: Vec<PathBuf>,
 
@@ -469,8 +469,8 @@ pub(crate) struct RelabelArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of the samples, or with --backbone a folder of images by class. Without: all that
-    /// was learned of the class --from.
+    /// A folder of images by class, or features of the samples. Without: all that was learned of the
+    /// class --from.
     #[arg(required_unless_present = "from")]
     pub(crate) features: Vec<PathBuf>,
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anstream::eprintln;
-use ivoro::{Samples, Variant};
+use ivoro::{Model, Samples};
 use ivoro_vision::FrozenNetwork;
 use ivoro_vision::dataset::{Dataset, OpenOptions};
 use ivoro_vision::recogniser::Seen;
@@ -13,10 +13,10 @@ use crate::failure::Failure;
 use crate::progress;
 
 /// Labelled samples of a folder of images by class, or of the train part of a data set; of the
-/// classes named, if any are.
+/// classes named, if any are. The model takes note of how they were looked at.
 pub(super) fn samples(
     network: &FrozenNetwork,
-    variant: Variant,
+    model: &mut Model,
     fitting: &FitArguments,
     path: &Path,
     classes: Option<&Vec<String>>,
@@ -25,10 +25,14 @@ pub(super) fn samples(
     let options = OpenOptions { test_share: 0.0, broken, ..OpenOptions::default() };
     let dataset = Dataset::open(path, &options)?;
     let rows = wanted_rows(&dataset, path, classes)?;
+    match network.fit_of(&dataset.train, &rows)? {
+        Some(fit) => model.use_described_network(&network.describe(fit))?,
+        None => model.use_network(network.fingerprint())?,
+    }
     let bar = progress::bar(rows.len());
     bar.set_message("images");
     let mut done = |count: usize| bar.set_position(count as u64);
-    let seen = network.samples(variant, &dataset, &rows, broken, &mut done)?;
+    let seen = network.samples(model.head().variant(), &dataset, &rows, broken, &mut done)?;
     bar.finish_and_clear();
     say_left_out(&seen);
     let none = || Failure::Usage(format!("{}: there is no image to learn from", path.display()));

@@ -4,9 +4,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ivoro::audit::{NOT_KEPT, audit as list_kept};
 use ivoro::tune::Choice;
-use ivoro::{Budget, Model, Receipt, Samples, Variant, settings};
+use ivoro::{Budget, Model, NetworkDescription, Receipt, Samples, Variant, settings};
 use ivoro_io::features::{self, FeatureFile};
 use ivoro_io::{FileLock, load, save, save_receipt};
+use ivoro_vision::extract;
+use ivoro_vision::recogniser::{Classifier as _, Taught};
 use serde_json::json;
 
 use super::images;
@@ -35,12 +37,15 @@ pub(super) fn samples(
     look: &LookArguments,
     classes: Option<&Vec<String>>,
 ) -> Result<Samples, Failure> {
-    if look.network.backbone.is_some() {
-        let network = look.network.open(&look.fitting)?;
-        model.use_network(network.fingerprint())?;
-        return images::samples(&network, model.head().variant(), &look.fitting, path, classes);
+    if look.takes_images(path)? {
+        let network = look.open(model.taught())?;
+        return images::samples(&network, model, &look.fitting, path, classes);
     }
-    let features = read(path, input)?.learning()?;
+    let file = read(path, input)?;
+    if let Some(described) = network_of(&file, path, model.taught())? {
+        model.use_described_features(&described)?;
+    }
+    let features = file.learning()?;
     let Some(wanted) = classes else { return Ok(features) };
     let names = features.classes().clone();
     for name in wanted {
@@ -50,6 +55,38 @@ pub(super) fn samples(
         }
     }
     Ok(features.of_classes(|label| wanted.contains(&names[label as usize])))
+}
+
+/// The network that a features file says it is of. One that says nothing is taken as it is, with a note
+/// where the model could have compared.
+pub(super) fn network_of(
+    file: &FeatureFile,
+    path: &Path,
+    taught: Taught<'_>,
+) -> Result<Option<NetworkDescription>, Failure> {
+    if let Some(text) = file.metadata.get(extract::NETWORK) {
+        let malformed = |reason| {
+            ivoro_vision::Error::Malformed {
+                path: path.to_owned(),
+                what: format!("the description of its network {reason}"),
+            }
+        };
+        return Ok(Some(NetworkDescription::from_json(text).map_err(malformed)?));
+    }
+    match (taught, file.metadata.get("weights")) {
+        (Taught::Hash(own) | Taught::Described(NetworkDescription { hash: own, .. }), Some(hash))
+            if own != hash =>
+        {
+            let (expected, found) = (own.to_owned(), hash.clone());
+            return Err(ivoro::Error::OtherNetwork { expected, found }.into());
+        }
+        (Taught::Described(described), _) => anstream::eprintln!(
+            "note: {} does not say how its features were made; the model was taught with {described}",
+            path.display()
+        ),
+        _ => {}
+    }
+    Ok(None)
 }
 
 /// A new model of the variant asked for, or of the one that will suit the samples best.
@@ -278,6 +315,7 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
             "calibration": model.calibration(),
             "temperature": model.calibration().and_then(|_| model.temperature().ok()),
             "network": model.network(),
+            "network_description": model.network_description(),
             "layers": head.layers(),
             "phases": head.phases(),
             "classes": classes.collect::<Vec<_>>(),
@@ -295,9 +333,7 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     }
     let _ = writeln!(text, "layers    {}", layers.join(", "));
     let _ = writeln!(text, "phases    {} classes", phases.join(" + "));
-    if let Some(network) = model.network() {
-        let _ = writeln!(text, "network   {network}");
-    }
+    text.push_str(&network_lines(&model));
     if head.may_search_index() {
         let _ = writeln!(text, "search    by an index, approximately, unless asked with --exact");
     }
@@ -322,6 +358,23 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
         .for_each(|c| table.row(vec![c.name.clone(), c.statistics.count.to_string()]));
     let _ = write!(text, "\n{table}");
     Ok(output::print(&text)?)
+}
+
+/// What a model knows of its network.
+fn network_lines(model: &Model) -> String {
+    let Some(described) = model.network_description() else {
+        let known = model.network().map(|hash| {
+            format!("network   {hash}; how images were brought to it is not known\n")
+        });
+        return known.unwrap_or_default();
+    };
+    let mut text = format!("network   {}\n", visible(&described.to_string()));
+    let _ = writeln!(text, "hash      {}", described.hash);
+    if let Some(path) = &described.path {
+        let _ = writeln!(text, "file      {}", visible(path));
+    }
+    let _ = writeln!(text, "engine    {}", visible(&described.engine));
+    text
 }
 
 /// Lists every number kept.

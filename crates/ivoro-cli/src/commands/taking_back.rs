@@ -10,10 +10,11 @@ use ivoro::{Model, Receipt, Retracted, Retraction, Samples};
 use ivoro_io::features::Set;
 use ivoro_io::{FileLock, load, load_receipt, save};
 use ivoro_vision::dataset::{ImageInput, collect_images};
+use ivoro_vision::recogniser::Classifier as _;
 use serde_json::json;
 
 use super::images::say_left_out;
-use super::model::{counted, load_to_change, read, samples};
+use super::model::{counted, load_to_change, network_of, read, samples};
 use crate::args::images::LookArguments;
 use crate::args::{
     ForgetArguments, GivingUpArguments, InputArguments, InspectArguments, RelabelArguments,
@@ -24,11 +25,16 @@ use crate::output;
 use crate::table::{Table, visible};
 
 impl GivingUpArguments {
-    fn retraction(self, look: &LookArguments) -> Retraction {
+    fn retraction(self, look: &LookArguments, paths: &[PathBuf]) -> Result<Retraction, Failure> {
         let probes = if self.drop_probes { Forgetting::DropProbes } else { Forgetting::Exact };
-        let recomputed = look.network.backbone.is_some();
-        Retraction { probes, inexact: self.inexact, recomputed }
+        let recomputed = holds_images(look, paths)?;
+        Ok(Retraction { probes, inexact: self.inexact, recomputed })
     }
+}
+
+/// Whether any of the paths holds images.
+fn holds_images(look: &LookArguments, paths: &[PathBuf]) -> Result<bool, Failure> {
+    paths.iter().try_fold(false, |any, path| Ok(any | look.takes_images(path)?))
 }
 
 /// Takes samples back.
@@ -36,7 +42,7 @@ pub(crate) fn retract(arguments: &RetractArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
     let mut model = load_to_change(&arguments.model)?;
     let RetractArguments { features, receipt, classes, look, input, from, .. } = arguments;
-    let how = arguments.giving_up.retraction(look);
+    let how = arguments.giving_up.retraction(look, features)?;
     let mut text = String::new();
     let place = arguments.model.display();
     for path in receipt {
@@ -92,9 +98,12 @@ fn lessons(
         let labels = vec![0; points.len()];
         Ok::<_, Failure>(Samples::new(points, labels, names.clone().into())?)
     };
-    if look.network.backbone.is_none() {
+    if !holds_images(look, paths)? {
         let one = |path: &PathBuf| {
             let file = read(path, input)?;
+            if let Some(described) = network_of(&file, path, model.taught())? {
+                model.check_described_network(&described)?;
+            }
             let set: Option<Set> = file.train.or(file.all);
             let none = || Failure::Usage(format!("{}: has no samples to take", path.display()));
             of_class(set.ok_or_else(none)?.points().clone())
@@ -104,8 +113,8 @@ fn lessons(
     if paths.is_empty() {
         return Ok(Vec::new());
     }
-    let network = look.network.open(&look.fitting)?;
-    model.use_network(network.fingerprint())?;
+    let network = look.open(model.taught())?;
+    model.use_described_network(&network.describe_queries()?)?;
     let files = collect_images(paths)?;
     let images: Vec<ImageInput<'_>> = files.iter().map(|path| ImageInput::Path(path)).collect();
     let seen = network.points(model.head().variant(), &images, look.fitting.broken())?;
@@ -140,7 +149,7 @@ pub(crate) fn relabel(arguments: &RelabelArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
     let mut model = load_to_change(&arguments.model)?;
     let RelabelArguments { features, to, from, look, input, .. } = arguments;
-    let how = arguments.giving_up.retraction(look);
+    let how = arguments.giving_up.retraction(look, features)?;
     let mut text = String::new();
     let name = visible(to);
     if let (Some(from), []) = (from, &features[..]) {

@@ -18,8 +18,10 @@ mod split;
 mod tiny;
 
 use std::ffi::OsStr;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use image::ImageFormat;
 pub use images::{Broken, Images, decode_all};
 use ivoro::random::permutation;
 pub use listing::collect_images;
@@ -133,6 +135,21 @@ pub fn is_features_file(path: &Path) -> bool {
         _ => !idx::is_called_so(path),
     }
 }
+
+/// Whether there are images at `path`: a folder, a file of images, or one image. What its first bytes say
+/// counts, or else its name.
+pub fn is_images(path: &Path) -> bool {
+    if path.is_dir() || !is_features_file(path) {
+        return true;
+    }
+    let mut head = Vec::with_capacity(HEAD as usize);
+    let file = path.is_file().then(|| fs_err::File::open(path).ok()).flatten();
+    let read = file.and_then(|file| file.take(HEAD).read_to_end(&mut head).ok());
+    read.is_some() && image::guess_format(&head).is_ok() || ImageFormat::from_path(path).is_ok()
+}
+
+/// Bytes by which a format of images is known.
+const HEAD: u64 = 32;
 
 /// The layouts of folders, for a message.
 const FOLDERS: &str = "CIFAR's batches, idx files (train-images-idx3-ubyte), TinyImageNet, \

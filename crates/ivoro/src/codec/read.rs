@@ -162,7 +162,7 @@ impl Reader<'_> {
     fn network_is_sensible(&self) -> bool {
         let super::Description { network, network_description, .. } = &self.header.description;
         network_description.as_ref().is_none_or(|described| {
-            described.is_sensible() && network.as_ref() == Some(&described.hash)
+            described.is_sensible() && network.as_ref().is_none_or(|hash| *hash == described.hash)
         })
     }
 

@@ -205,6 +205,10 @@ impl Backbone for OnnxNetwork {
         Some(self.input.shape)
     }
 
+    fn engine(&self) -> &'static str {
+        self.runtime()
+    }
+
     fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
         let expected = self.input.shape;
         if shape != expected || !pixels.len().is_multiple_of(expected.len()) {
@@ -256,6 +260,12 @@ fn outputs(path: &Path, graph: &Graph, asked: &[String]) -> Result<Vec<String>> 
         }
     }
     Ok(wanted.to_vec())
+}
+
+/// Files of weights that the network in `bytes` refers to, beside `path`: each name and where it lies.
+pub(crate) fn weight_files(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, PathBuf>> {
+    let graph = Graph::read(bytes).map_err(|reason| malformed(path, &reason))?;
+    external(path, &graph.external)
 }
 
 fn nearest(name: &str, names: &[&str]) -> Vec<String> {
