@@ -143,7 +143,7 @@ fn answers(
     grouping: Option<&Grouping>,
     absolute: bool,
 ) -> Outcome<Answers> {
-    let answers = model.judged(&points(layers, false)?, absolute)?;
+    let answers = model.answers(&points(layers, false)?, absolute)?;
     match grouping {
         Some(grouping) => grouping.join(answers),
         None => Ok(answers),

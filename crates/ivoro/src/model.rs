@@ -553,8 +553,8 @@ impl Model {
         let top = options.top.clamp(1, self.head.classes().len().max(1));
         let found = self.head.ask_index(indexed, queries, top)?;
         let nearest: Vec<Nearest> = found.chunks_exact(top).map(|found| found[0]).collect();
-        let judged = self.head.strangeness_of_nearest(queries, &nearest)?;
-        let judged = if self.is_fixed() { judged.1 } else { judged.0 };
+        let strangeness = self.head.strangeness_of_nearest(queries, &nearest)?;
+        let strangeness = if self.is_fixed() { strangeness.1 } else { strangeness.0 };
         let prediction = |(found, strangeness): (&[Nearest], f64)| {
             let reached = found.iter().filter(|nearest| nearest.distance.is_finite());
             let candidate = |nearest: &Nearest| Candidate {
@@ -571,7 +571,7 @@ impl Model {
                 approximate: true,
             }
         };
-        Ok(found.chunks_exact(top).zip(judged).map(prediction).collect())
+        Ok(found.chunks_exact(top).zip(strangeness).map(prediction).collect())
     }
 
     /// Compares every query with every class.
@@ -582,7 +582,7 @@ impl Model {
         options: AskOptions,
     ) -> Result<Vec<Prediction>> {
         let absolute = threshold.is_some() || !self.head.variant().lift;
-        let answers = self.judged(queries, absolute)?;
+        let answers = self.answers(queries, absolute)?;
         let voted = options.burst.is_some_and(|(_, rule)| answers.votes_in_bursts(rule));
         let answers = match options.burst {
             Some((size, rule)) => answers.in_bursts(size, rule)?,
@@ -605,7 +605,7 @@ impl Model {
     }
 
     /// What the head says of queries, with the strangeness that thresholds are about.
-    pub fn judged(&self, queries: &Points, absolute: bool) -> Result<Answers> {
+    pub fn answers(&self, queries: &Points, absolute: bool) -> Result<Answers> {
         let answers = self.head.ask(queries, absolute)?;
         Ok(if self.is_fixed() { answers.with_plain_strangeness() } else { answers })
     }
@@ -652,7 +652,7 @@ impl Model {
 
     /// Distances to all classes and whatever else the model can say of queries.
     pub fn evaluate(&self, queries: &Points) -> Result<Evaluation> {
-        let answers = self.judged(queries, !self.head.variant().lift)?;
+        let answers = self.answers(queries, !self.head.variant().lift)?;
         let (views, _) = self.head.variant().separate();
         Ok(Evaluation {
             strangeness: (!self.head.variant().lift).then_some(answers.strangeness),

@@ -9,7 +9,7 @@ use crate::samples::Points;
 use crate::uncertainty::geometric_variance;
 use crate::vectors::least;
 
-/// Queries of an index judged at once.
+/// Queries of an index measured at once.
 const MEASURED: usize = 16_384;
 
 /// How vectors of one object are taken together.
@@ -82,8 +82,8 @@ impl Head {
             let plain = nearest.iter().enumerate();
             let plain = plain.map(|(row, &class)| in_units(own[row], typical[class]));
             answers.plain.extend(plain);
-            let distances = background.of_members(&less_volume(set, summed));
-            answers.strangeness.extend(background.judged(&distances, |row| own[row]));
+            let members = background.of_members(&less_volume(set, summed));
+            answers.strangeness.extend(background.strangeness(&members, |row| own[row]));
             match (&mut answers.ballots, ballots) {
                 (Some(kept), Some(more)) => kept.append(&more)?,
                 (kept, more) => *kept = more,
@@ -125,14 +125,14 @@ impl Head {
         let plain = nearest.iter().enumerate();
         let plain = plain.map(|(row, found)| in_units(own(row), typical[found.cell as usize]));
         let plain = plain.collect();
-        let mut judged = Vec::with_capacity(queries.len());
+        let mut strangeness = Vec::with_capacity(queries.len());
         let rows: Vec<usize> = (0..queries.len()).collect();
         for rows in rows.chunks(MEASURED) {
             let points = self.points(&queries.select(rows), Stage::Full)?;
-            let distances = background.to_members(&self.diagram_set()?.cross, &points)?;
-            judged.extend(background.judged(&distances, |row| own(rows[row])));
+            let members = background.to_members(&self.diagram_set()?.cross, &points)?;
+            strangeness.extend(background.strangeness(&members, |row| own(rows[row])));
         }
-        Ok((judged, plain))
+        Ok((strangeness, plain))
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Background {
 
 impl Background {
     /// One number per query from its distances to the classes that stand for all; 1 is usual.
-    pub(crate) fn judged(&self, distances: &Matrix, own: impl Fn(usize) -> f64) -> Vec<f64> {
+    pub(crate) fn strangeness(&self, distances: &Matrix, own: impl Fn(usize) -> f64) -> Vec<f64> {
         let unit = self.usual.max(f64::MIN_POSITIVE);
         let beyond = self.beyond(distances);
         let rows = (0..distances.rows()).map(|row| {

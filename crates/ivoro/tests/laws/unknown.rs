@@ -124,3 +124,20 @@ fn a_single_sample_can_not_say_what_is_unknown() {
     assert!(model.threshold(0.05).unwrap() > 0.0);
     assert!(matches!(model.calibration(), Some(Calibration::Lessons(_))));
 }
+
+/// More than 256 classes are represented by 256 of them where strangeness is measured, and only there.
+#[test]
+fn many_classes_are_all_compared() {
+    let count = 300;
+    let values = (0..2 * count * 2).map(|at| if at % 2 == 0 { (at / 4) as f32 } else { 0.5 });
+    let points = Matrix::new(2 * count, 2, values.collect()).unwrap();
+    let labels = (0..2 * count).map(|row| row as u32 / 2).collect::<Vec<u32>>();
+    let line = Samples::single("line", points, labels, count).unwrap();
+    let mut model = begun("iVoro");
+    model.learn(&line).unwrap();
+    let found = model.ask(&line, AskOptions { top: count, ..AskOptions::default() }).unwrap();
+    for (row, answer) in found.iter().enumerate() {
+        assert_eq!(answer.top[0].class, (row / 2).to_string());
+        assert_eq!(answer.top.len(), count);
+    }
+}

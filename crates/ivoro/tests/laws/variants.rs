@@ -35,6 +35,8 @@ fn every_variant_learns_and_answers_with_its_nearest_class() {
             assert_eq!((distances.rows(), distances.cols()), (queries.len(), CLASSES as usize));
             assert!(distances.as_slice().iter().all(|d| d.is_finite()), "{variant}");
             assert_eq!(argmin(&distances), predicted, "{variant}, absolute {absolute}");
+            let answers = head.ask(&queries, absolute).unwrap();
+            assert_eq!(answers.distances, distances, "{variant}, absolute {absolute}");
         }
         let right = predicted.iter().zip(queries.labels()).filter(|(a, b)| a == b).count();
         // chance is one in nine
