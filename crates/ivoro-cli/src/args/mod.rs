@@ -5,6 +5,7 @@ mod few_shot;
 pub(crate) mod figures;
 pub(crate) mod images;
 mod input;
+pub(crate) mod networks;
 pub(crate) mod reproduce;
 mod settings;
 
@@ -26,6 +27,7 @@ use crate::args::images::{
     DemoArguments, ExtractArguments, LookArguments, PipelineArguments, TrainArguments,
 };
 pub(crate) use crate::args::input::InputArguments;
+use crate::args::networks::NetworksArguments;
 use crate::args::reproduce::ReproduceArguments;
 pub(crate) use crate::args::settings::SettingArguments;
 
@@ -98,6 +100,8 @@ pub(crate) enum Command {
     Train(Box<TrainArguments>),
     /// Compute the features of a data set of images with a frozen network.
     Extract(Box<ExtractArguments>),
+    /// List the networks at hand, and add others.
+    Networks(NetworksArguments),
     /// Show records as one page with tables and figures.
     Report(ReportArguments),
     /// Compute what a picture of the report is drawn from.
@@ -107,7 +111,7 @@ pub(crate) enum Command {
     Variants,
     /// Teach a model new classes as one phase; begins the model if there is none.
     Learn(Box<LearnArguments>),
-    /// Ask a model about features: class, distance, probability, uncertainty, unknown.
+    /// Ask a model about images or features: class, distance, probability, uncertainty, unknown.
     Predict(PredictArguments),
     /// Add samples to classes the model knows.
     Update(UpdateArguments),

@@ -9,6 +9,7 @@ mod figure;
 mod images;
 mod ledger;
 mod model;
+mod networks;
 mod predict;
 mod report;
 mod reproduce;
@@ -39,6 +40,7 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::demo(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Figure(command) => figure::figure(&command),
+        Command::Networks(arguments) => networks::networks(&arguments),
         Command::Variants => variants::variants(),
         Command::Learn(arguments) => model::learn(&arguments),
         Command::Predict(arguments) => predict::predict(&arguments),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::normalisation::Normalisation;
 use super::weights::{DEVIATION, FIT, MEAN, StoredFit, list, read_normalisation};
 use crate::error::{Error, Result};
-use crate::shape::{Fit, How, Shape};
+use crate::shape::Fit;
 
 /// Metadata key under which the operations stand, as JSON.
 const OPERATIONS: &str = "operations";
@@ -297,6 +297,7 @@ fn numbers(path: &Path, name: &str, view: &TensorView<'_>) -> Result<Vec<f32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::{How, Shape};
 
     fn convolution(input: usize, outputs: usize, groups: usize) -> Operation {
         let clip = Clip { least: Some(0.0), most: Some(6.0) };

@@ -71,8 +71,12 @@ struct Description {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     network: Option<String>,
     /// How images became features.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    network_description: Option<NetworkDescription>,
+    #[serde(
+        rename = "network_description",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    described_network: Option<NetworkDescription>,
     #[serde(default, skip_serializing_if = "Journal::is_empty")]
     journal: Journal,
     /// On whose arithmetic N and K made points.

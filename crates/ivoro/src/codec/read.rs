@@ -98,7 +98,7 @@ impl Reader<'_> {
         let super::Description { calibration, choices, network, .. } = description;
         let mut model =
             Model::from_parts(head, calibration.clone(), choices.clone(), network.clone());
-        model.description.clone_from(&description.network_description);
+        model.description.clone_from(&description.described_network);
         model.journal.clone_from(&description.journal);
         model.machines.clone_from(&description.machines);
         let depends = description.variant.normalise || description.variant.lift;
@@ -160,8 +160,8 @@ impl Reader<'_> {
 
     /// Whether what is said of the network is of one network.
     fn network_is_sensible(&self) -> bool {
-        let super::Description { network, network_description, .. } = &self.header.description;
-        network_description.as_ref().is_none_or(|described| {
+        let super::Description { network, described_network, .. } = &self.header.description;
+        described_network.as_ref().is_none_or(|described| {
             described.is_sensible() && network.as_ref().is_none_or(|hash| *hash == described.hash)
         })
     }

@@ -127,7 +127,7 @@ fn describe(model: &Model) -> Result<Description> {
         calibration: model.calibration.clone(),
         choices: model.choices.clone(),
         network: model.network.clone(),
-        network_description: model.description.clone(),
+        described_network: model.description.clone(),
         journal: model.journal.clone(),
         machines: model.machines.clone(),
         updated: None,
