@@ -121,9 +121,9 @@ fn vision_hint(error: &ivoro_vision::Error) -> Option<&'static str> {
             Some("name another --out, or take the checkpoint away to begin anew")
         }
         Error::Diverged { .. } => Some("a smaller --rate"),
-        Error::NetworkNotFound { .. } => Some(
-            "name its file with --backbone, or add it: `ivoro networks add FILE --name NAME`",
-        ),
+        Error::NetworkNotFound { .. } => {
+            Some("name its file with --backbone, or add it: `ivoro networks add FILE --name NAME`")
+        }
         Error::UnknownNetwork => Some("name it with --backbone"),
         Error::NotSquare { .. } => Some("`--size PIXELS` makes images square"),
         _ => None,

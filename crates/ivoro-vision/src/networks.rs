@@ -14,7 +14,7 @@ use crate::engine::onnx::weight_files;
 use crate::error::{Error, Result};
 use crate::network::fingerprint;
 use crate::recogniser::{FrozenNetwork, NetworkOptions, Taught, is_onnx};
-use crate::shape::{Fitting, FitHow};
+use crate::shape::{FitHow, Fitting};
 use crate::shipped;
 
 /// What a network is described by, in its folder.
@@ -130,8 +130,8 @@ impl Networks {
         }
         let text = fs_err::read_to_string(&path)?;
         let broken = |reason: String| Error::malformed(&path, format!("the card {reason}"));
-        let card: Card =
-            serde_json::from_str(&text).map_err(|error| broken(format!("can't be read: {error}")))?;
+        let card: Card = serde_json::from_str(&text)
+            .map_err(|error| broken(format!("can't be read: {error}")))?;
         NetworkDescription::from_json(&card.network.to_json()).map_err(broken)?;
         let file = card.network.path.as_deref().map(Path::new);
         let plain = file.is_some_and(|file| file.file_name() == Some(file.as_os_str()));
@@ -160,8 +160,7 @@ impl Networks {
             return Err(Error::NetworkName { name: name.to_owned(), reason });
         }
         let bytes = fs_err::read(file)?;
-        let weights =
-            if is_onnx(file) { weight_files(file, &bytes)? } else { BTreeMap::new() };
+        let weights = if is_onnx(file) { weight_files(file, &bytes)? } else { BTreeMap::new() };
         let network = FrozenNetwork::open(file, options)?.named(name);
         try_out(&network)?;
         let mut size = bytes.len() as u64;
@@ -260,7 +259,8 @@ impl Networks {
                 });
             }
         }
-        let name = described.map_or("a network without a name", |described| &described.name);
+        let name =
+            described.map_or("a network without a name", |described| described.name.as_str());
         let (name, hash) = (name.to_owned(), hash.to_owned());
         let places = places.into_iter().chain([self.folder.clone()]);
         let looked_in = places.map(|path| path.display().to_string()).collect();

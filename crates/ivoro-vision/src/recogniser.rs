@@ -212,7 +212,7 @@ impl FrozenNetwork {
     }
 
     /// What single images of any shape are brought to.
-    fn fit_of_queries(&self) -> Result<Fit> {
+    pub fn fit_of_queries(&self) -> Result<Fit> {
         let known = self.fixed.is_some() || self.fitting.size.is_some();
         if !known && self.trained.shape.height == 0 {
             return Err(Error::UnknownSize);
@@ -319,8 +319,13 @@ fn onnx(
     let shape = network.shape().unwrap_or(Shape { height: 0, width: 0, channels: 3 });
     let normalisation =
         options.normalisation.clone().unwrap_or_else(|| Normalisation::imagenet(shape.channels));
+    Ok((Box::new(network), centre(shape), normalisation))
+}
+
+/// The centre of images whose shorter side is 8/7 of it.
+pub(crate) fn centre(shape: Shape) -> Fit {
     let how = How::ResizeThenCentreCrop { resize: shape.height.max(shape.width) * 8 / 7 };
-    Ok((Box::new(network), Fit { shape, how }, normalisation))
+    Fit { shape, how }
 }
 
 /// Weights of this project or of torchvision, or a list of operations with weights, which the CPU computes.
@@ -335,11 +340,7 @@ fn weights(path: &Path, bytes: &[u8], options: &NetworkOptions) -> Result<Opened
 }
 
 /// Refuses to normalise otherwise than a file of weights says.
-fn check_normalisation(
-    path: &Path,
-    own: &Normalisation,
-    options: &NetworkOptions,
-) -> Result<()> {
+fn check_normalisation(path: &Path, own: &Normalisation, options: &NetworkOptions) -> Result<()> {
     match &options.normalisation {
         Some(asked) if asked != own => Err(Error::FixedNormalisation {
             path: path.to_owned(),

@@ -13,8 +13,7 @@ pub use ivoro_lite0::{HASH, LICENCE, NAME, SOURCE};
 pub fn open(options: &NetworkOptions) -> Result<FrozenNetwork> {
     let bytes = Cow::Borrowed(ivoro_lite0::BYTES);
     // its hash is a constant that a test compares, since it takes time that a first photo waits for
-    let network =
-        FrozenNetwork::of_known_hash(Path::new(FILE), bytes, HASH.to_owned(), options)?;
+    let network = FrozenNetwork::of_known_hash(Path::new(FILE), bytes, HASH.to_owned(), options)?;
     Ok(network.named(NAME))
 }
 

@@ -169,7 +169,9 @@ impl NetworkDescription {
             ]
         };
         let pairs = told(self).into_iter().zip(told(other));
-        pairs.filter(|(own, other)| own != other).map(|((what, own), (_, other))| (what, own, other))
+        pairs
+            .filter(|(own, other)| own != other)
+            .map(|((what, own), (_, other))| (what, own, other))
     }
 }
 

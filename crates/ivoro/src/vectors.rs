@@ -1,6 +1,7 @@
 //! Loops compiled for the widest vectors that the machine has.
 
-use pulp::{Arch, Simd, WithSimd};
+pub use pulp::Simd;
+use pulp::{Arch, WithSimd};
 use rayon::prelude::*;
 
 /// Numbers that one task looks at: 256 KB.
@@ -22,7 +23,8 @@ pub fn vectorised<R>(work: impl FnMut() -> R) -> R {
 }
 
 /// Work that names its vectors itself. No closure is such work.
-pub(crate) trait Wide {
+pub trait Wide {
+    /// What it gives.
     type Output;
 
     /// Does it. Must be `#[inline(always)]`.
@@ -33,7 +35,7 @@ pub(crate) trait Wide {
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
 #[allow(clippy::disallowed_methods, reason = "the one place, and it is given no closure")]
-pub(crate) fn widest<W: Wide>(work: W) -> W::Output {
+pub fn widest<W: Wide>(work: W) -> W::Output {
     Arch::new().dispatch(Work(work))
 }
 

@@ -346,22 +346,22 @@ pub(crate) struct BackboneArguments {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct OnnxArguments {
     /// ONNX: values that are features, the last layer first (default: the outputs of the graph).
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    pub(crate) onnx_outputs: Vec<String>,
+    #[arg(long = "onnx-outputs", value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) outputs: Vec<String>,
 
     /// ONNX: mean of each channel of pixels from 0 to 1 (default: ImageNet's).
-    #[arg(long, value_name = "R,G,B", value_delimiter = ',', requires = "onnx_deviation")]
-    pub(crate) onnx_mean: Vec<f32>,
+    #[arg(long = "onnx-mean", value_name = "R,G,B", value_delimiter = ',', requires = "deviation")]
+    pub(crate) mean: Vec<f32>,
 
     /// ONNX: deviation of each channel.
-    #[arg(long, value_name = "R,G,B", value_delimiter = ',', requires = "onnx_mean")]
-    pub(crate) onnx_deviation: Vec<f32>,
+    #[arg(long = "onnx-deviation", value_name = "R,G,B", value_delimiter = ',', requires = "mean")]
+    pub(crate) deviation: Vec<f32>,
 }
 
 impl OnnxArguments {
     /// The normalisation that was given.
     pub(crate) fn normalisation(&self) -> Option<Normalisation> {
-        let (mean, deviation) = (self.onnx_mean.clone(), self.onnx_deviation.clone());
+        let (mean, deviation) = (self.mean.clone(), self.deviation.clone());
         (!mean.is_empty()).then_some(Normalisation { mean, deviation })
     }
 }
@@ -389,7 +389,7 @@ impl BackboneArguments {
             batch: self.batch(),
             fitting: fitting.fitting(),
             fit: None,
-            onnx_outputs: self.onnx.onnx_outputs.clone(),
+            onnx_outputs: self.onnx.outputs.clone(),
             normalisation: self.onnx.normalisation(),
         };
         let network = self.backbone.as_deref();
@@ -404,7 +404,7 @@ impl BackboneArguments {
             path.is_file() && path.extension().is_some_and(|it| it.eq_ignore_ascii_case("onnx"))
         });
         let untold = matches!(taught, Taught::Nothing | Taught::Hash(_));
-        if is_onnx && untold && self.onnx.onnx_mean.is_empty() {
+        if is_onnx && untold && self.onnx.mean.is_empty() {
             anstream::eprintln!(
                 "note: {} does not say how pixels are normalised: ImageNet's {} is taken, \
                  --onnx-mean and --onnx-deviation name another",

@@ -72,9 +72,9 @@ impl NetworkOnnxArguments {
     /// The same as arguments of the verbs that look at images.
     pub(crate) fn split(&self) -> (OnnxArguments, FitArguments) {
         let onnx = OnnxArguments {
-            onnx_outputs: self.outputs.clone(),
-            onnx_mean: self.mean.clone(),
-            onnx_deviation: self.deviation.clone(),
+            outputs: self.outputs.clone(),
+            mean: self.mean.clone(),
+            deviation: self.deviation.clone(),
         };
         (onnx, FitArguments { size: self.size, fit: self.fit, skip_broken: false })
     }

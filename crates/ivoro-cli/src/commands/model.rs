@@ -65,26 +65,30 @@ pub(super) fn network_of(
     taught: Taught<'_>,
 ) -> Result<Option<NetworkDescription>, Failure> {
     if let Some(text) = file.metadata.get(extract::NETWORK) {
-        let malformed = |reason| {
-            ivoro_vision::Error::Malformed {
-                path: path.to_owned(),
-                what: format!("the description of its network {reason}"),
-            }
+        let malformed = |reason| ivoro_vision::Error::Malformed {
+            path: path.to_owned(),
+            what: format!("the description of its network {reason}"),
         };
         return Ok(Some(NetworkDescription::from_json(text).map_err(malformed)?));
     }
-    match (taught, file.metadata.get("weights")) {
-        (Taught::Hash(own) | Taught::Described(NetworkDescription { hash: own, .. }), Some(hash))
-            if own != hash =>
-        {
-            let (expected, found) = (own.to_owned(), hash.clone());
-            return Err(ivoro::Error::OtherNetwork { expected, found }.into());
-        }
-        (Taught::Described(described), _) => anstream::eprintln!(
+    let own = match taught {
+        Taught::Hash(hash) => Some(hash),
+        Taught::Described(described) => Some(described.hash.as_str()),
+        Taught::Nothing | Taught::Features => None,
+    };
+    // what `extract` of version 0.1 wrote
+    let hash = file.metadata.get("weights").map(String::as_str);
+    if let (Some(expected), Some(found)) = (own, hash)
+        && expected != found
+    {
+        let (expected, found) = (expected.to_owned(), found.to_owned());
+        return Err(ivoro::Error::OtherNetwork { expected, found }.into());
+    }
+    if let Taught::Described(described) = taught {
+        anstream::eprintln!(
             "note: {} does not say how its features were made; the model was taught with {described}",
             path.display()
-        ),
-        _ => {}
+        );
     }
     Ok(None)
 }
@@ -363,9 +367,9 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
 /// What a model knows of its network.
 fn network_lines(model: &Model) -> String {
     let Some(described) = model.network_description() else {
-        let known = model.network().map(|hash| {
-            format!("network   {hash}; how images were brought to it is not known\n")
-        });
+        let known = model
+            .network()
+            .map(|hash| format!("network   {hash}; how images were brought to it is not known\n"));
         return known.unwrap_or_default();
     };
     let mut text = format!("network   {}\n", visible(&described.to_string()));

@@ -74,7 +74,7 @@ fn options(onnx: &NetworkOnnxArguments) -> NetworkOptions {
     NetworkOptions {
         fitting: fitting.fitting(),
         normalisation: onnx.normalisation(),
-        onnx_outputs: onnx.onnx_outputs,
+        onnx_outputs: onnx.outputs,
         ..NetworkOptions::default()
     }
 }

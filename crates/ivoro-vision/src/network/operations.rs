@@ -123,11 +123,18 @@ impl Operations {
         Self { version: Self::VERSION, channels, steps, layers }
     }
 
+    /// The numbers of each layer, if all sizes make sense.
+    pub(crate) fn layer_sizes(&self) -> Option<Vec<usize>> {
+        let widths = self.widths()?;
+        self.layers.iter().map(|(_, value)| widths.get(*value).copied()).collect()
+    }
+
     /// The channels of each value, if all sizes make sense.
     fn widths(&self) -> Option<Vec<usize>> {
-        let named = self.layers.iter().all(|(name, value)| {
-            !name.is_empty() && *value >= 1 && *value <= self.steps.len()
-        });
+        let named = self
+            .layers
+            .iter()
+            .all(|(name, value)| !name.is_empty() && *value >= 1 && *value <= self.steps.len());
         let few = (1..=MOST_OPERATIONS).contains(&self.steps.len()) && !self.layers.is_empty();
         if self.version != Self::VERSION || !matches!(self.channels, 1 | 3) || !named || !few {
             return None;

@@ -19,6 +19,11 @@ fn number(name: &str, value: u8) -> Vec<u8> {
     field(5, &[field(1, name.as_bytes()), small(3, value), vec![0xa0, 1, 2]].concat())
 }
 
+fn text(name: &str, value: &str) -> Vec<u8> {
+    let content = [field(1, name.as_bytes()), field(4, value.as_bytes()), vec![0xa0, 1, 3]];
+    field(5, &content.concat())
+}
+
 fn operator(kind: &str, inputs: &[&str], output: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
     let inputs: Vec<u8> = inputs.iter().flat_map(|name| field(1, name.as_bytes())).collect();
     let names = [inputs, field(2, output.as_bytes()), field(4, kind.as_bytes())].concat();
@@ -186,6 +191,113 @@ fn sums_are_right_wherever_their_parts_come_from() {
     }
 }
 
+/// A convolution of 37 rows and 29 columns, its shape and attributes written in full.
+fn convolution(groups: u8, kernel: [u8; 2], step: [u8; 2], pads: [u8; 4]) -> Vec<Vec<u8>> {
+    vec![
+        number("group", groups),
+        numbers("kernel_shape", &kernel),
+        numbers("strides", &step),
+        numbers("pads", &pads),
+    ]
+}
+
+#[test]
+fn convolutions_of_all_kinds_are_those_of_rten() {
+    // groups, inputs, outputs, kernel, step, pads
+    let kinds = [
+        (1, 24, 40, [1, 1], [1, 1], [0; 4]),
+        (1, 24, 17, [1, 1], [2, 2], [0; 4]),
+        (1, 24, 33, [3, 3], [2, 2], [0, 0, 1, 1]),
+        (1, 24, 9, [3, 5], [1, 2], [0, 2, 1, 1]),
+        (1, 24, 16, [3, 3], [1, 1], [1, 1, 0, 0]),
+        (1, 24, 100, [7, 1], [3, 1], [3, 0, 6, 0]),
+        (24, 24, 24, [3, 3], [1, 1], [1; 4]),
+        (24, 24, 24, [3, 3], [2, 2], [0, 0, 1, 1]),
+        (24, 24, 24, [5, 5], [1, 1], [2; 4]),
+        (24, 24, 24, [5, 5], [2, 2], [1, 1, 2, 2]),
+        (24, 24, 24, [5, 5], [2, 2], [4; 4]),
+        (24, 24, 24, [7, 7], [1, 1], [3; 4]),
+        (24, 24, 24, [3, 3], [1, 2], [1; 4]),
+        (24, 24, 48, [3, 3], [1, 1], [1; 4]),
+        (4, 24, 24, [3, 3], [1, 1], [1; 4]),
+        (3, 24, 6, [1, 1], [1, 1], [0; 4]),
+        (9, 9, 9, [3, 3], [1, 1], [1; 4]),
+    ];
+    for (groups, inputs, outputs, kernel, step, pads) in kinds {
+        let nodes = [
+            operator("Conv", &["in", "k0", "b0"], "c0", &[]),
+            operator("Conv", &["c0", "k", "b"], "c", &convolution(groups, kernel, step, pads)),
+            operator("Relu", &["c"], "out", &[]),
+        ];
+        let weights = [
+            weight("k0", &[inputs, 3, 1, 1], 0.0),
+            weight("b0", &[inputs], 0.5),
+            weight("k", &[outputs, inputs / groups, kernel[0], kernel[1]], 0.0),
+            weight("b", &[outputs], 0.2),
+        ];
+        compare(&network(&nodes, &weights, "out"), &["c", "out"]);
+    }
+}
+
+#[test]
+fn same_padding_is_that_of_rten() {
+    for kind in ["SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET"] {
+        for step in [1, 2, 3] {
+            let attributes = [text("auto_pad", kind), numbers("strides", &[step; 2])];
+            let nodes = [operator("Conv", &["in", "k"], "out", &attributes)];
+            compare(&network(&nodes, &[weight("k", &[8, 3, 4, 4], 0.1)], "out"), &["out"]);
+        }
+    }
+}
+
+/// The operators of "same" padding as PyTorch writes them: pads of the last axis come first, and
+/// ONNX wants them from the first axis on, those before all axes before those after them.
+fn padding(input: &str, output: &str) -> Vec<Vec<u8>> {
+    let constant = |name: &str, numbers: &[i64]| {
+        let value = field(5, &integers(name, numbers));
+        let attribute = field(5, &[field(1, b"value"), value, vec![0xa0, 1, 4]].concat());
+        [field(2, name.as_bytes()), field(4, b"Constant"), attribute].concat()
+    };
+    let zero = field(5, &integers("zero", &[0]));
+    let zero = field(5, &[field(1, b"value"), zero, vec![0xa0, 1, 4]].concat());
+    vec![
+        constant("length", &[4]),
+        constant("given", &[0, 1, 2, 1]),
+        operator("ConstantOfShape", &["length"], "rest", &[zero]),
+        operator("Concat", &["given", "rest"], "all", &[number("axis", 0)]),
+        constant("pairs", &[-1, 2]),
+        operator("Reshape", &["all", "pairs"], "paired", &[]),
+        constant("axis", &[0]),
+        constant("from", &[-1]),
+        constant("to", &[i64::MIN + 1]),
+        constant("back", &[-1]),
+        operator("Slice", &["paired", "from", "to", "axis", "back"], "turned", &[]),
+        operator("Transpose", &["turned"], "columns", &[numbers("perm", &[1, 0])]),
+        constant("one", &[-1]),
+        operator("Reshape", &["columns", "one"], "list", &[]),
+        operator("Cast", &["list"], "pads", &[number("to", 7)]),
+        operator("Pad", &[input, "pads"], output, &[text("mode", "constant")]),
+    ]
+}
+
+#[test]
+fn padding_worked_out_by_operators_becomes_that_of_the_convolution() {
+    let limits = [weight("six", &[1], 0.1), weight("zero0", &[1], -0.1)];
+    let tail = [
+        operator("Conv", &["padded", "k"], "c", &numbers_of_step(2)),
+        operator("Clip", &["c", "zero0", "six"], "out", &[]),
+    ];
+    let nodes = [padding("in", "padded"), tail.to_vec()].concat();
+    let weights = [vec![weight("k", &[8, 3, 3, 3], 0.1)], limits.to_vec()].concat();
+    let file = network(&nodes, &weights, "out");
+    compare(&file, &["c"]);
+    compare(&file, &["out"]);
+}
+
+fn numbers_of_step(step: u8) -> Vec<Vec<u8>> {
+    vec![numbers("strides", &[step; 2])]
+}
+
 #[test]
 fn the_ways_to_write_a_mean_are_known() {
     let mean = |attributes: &[Vec<u8>]| operator("ReduceMean", &["in"], "m", attributes);
@@ -257,17 +369,19 @@ fn what_it_does_not_know_is_left_to_a_runtime() {
     assert!(open(&convolve(&[]), &settings(Runtime::Builtin, &[])).is_ok());
     for attributes in [
         numbers("dilations", &[2, 2]),
-        numbers("pads", &[1, 1, 0, 0]),
         numbers("pads", &[1, 1]),
         numbers("pads", &[9, 9, 9, 9]),
-        numbers("strides", &[1, 2]),
         numbers("strides", &[0, 0]),
+        numbers("strides", &[1, 0]),
         numbers("kernel_shape", &[3]),
-        field(5, &[field(1, b"auto_pad"), field(4, b"SAME_UPPER")].concat()),
+        text("auto_pad", "SAME"),
     ] {
         refused(&convolve(&[attributes]));
     }
-    refused(&one("Conv", &["in", "k"], &[number("group", 3)], &[weight("k", &[3, 1, 3, 3], 0.0)]));
+    for (groups, shape) in [(3, [3, 3, 3, 3]), (2, [3, 1, 3, 3]), (3, [4, 1, 3, 3]), (0, [3; 4])] {
+        let kernel = weight("k", &shape, 0.0);
+        refused(&one("Conv", &["in", "k"], &[number("group", groups)], &[kernel]));
+    }
     refused(&one(
         "MaxPool",
         &["in"],

@@ -71,11 +71,7 @@ struct Description {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     network: Option<String>,
     /// How images became features.
-    #[serde(
-        rename = "network_description",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "network_description", default, skip_serializing_if = "Option::is_none")]
     described_network: Option<NetworkDescription>,
     #[serde(default, skip_serializing_if = "Journal::is_empty")]
     journal: Journal,

@@ -9,8 +9,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::aligned::with_scratch;
 use super::conv_geometry::ConvGeometry;
-use super::gemm::{Store, multiply, multiply_transposed, with_scratch};
+use super::gemm::{Store, multiply, multiply_transposed};
 use super::{ROWS, winograd};
 
 /// Memory for kernels, kept between calls.

@@ -1,8 +1,6 @@
 //! Products of row-major matrices on the thread that asks; see [`convolution`](super::convolution)
 //! for how work is spread over threads.
 
-use std::cell::Cell;
-
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
@@ -61,19 +59,4 @@ pub(super) fn multiply_by_transposed(
     let right = MatRef::from_column_major_slice(right, inner, columns);
     let out = MatMut::from_row_major_slice_mut(out, rows, columns);
     matmul(out, store.accum(), left, right, 1.0, Par::Seq);
-}
-
-thread_local! {
-    static SCRATCH: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
-}
-
-/// Lends `work` memory for `length` values, with anything in it, that the thread keeps for later.
-pub(super) fn with_scratch<T>(length: usize, work: impl FnOnce(&mut [f32]) -> T) -> T {
-    let mut memory = SCRATCH.take();
-    if memory.len() < length {
-        memory.resize(length, 0.0);
-    }
-    let result = work(&mut memory[..length]);
-    SCRATCH.set(memory);
-    result
 }

@@ -3,53 +3,31 @@
 //!
 //! A graph knows no size of images. Each run is told one, and the sizes of all values follow.
 //!
-//! An operator of ONNX takes two files. Here: a variant of [`Work`], the size of what it makes in
-//! [`Task::made`], how it is computed in [`Task::run`], and a function of [`Builder`] that checks
-//! the sizes. In `engine/onnx/builtin.rs`: a line of `Network::add` that reads the operator's inputs
-//! and attributes and calls that function.
+//! An operator of ONNX takes three files. In `work.rs`: a variant of [`Work`], the size of what it
+//! makes in [`Work::made`], and how it is computed in [`Work::run`]. Here: a function of [`Builder`]
+//! that checks the sizes. In `engine/onnx/builtin.rs`: a line of `Network::add` that reads the
+//! operator's inputs and attributes and calls that function.
 
-#![expect(
-    clippy::inline_always,
-    reason = "only what is inlined is compiled for the instructions of the CPU at hand"
-)]
-
-use crate::shape::Shape;
 use std::collections::BTreeMap;
 
-use ivoro::vectors::vectorised;
-
+use super::activation::Activation;
+use super::aligned::Aligned;
 use super::conv_geometry::{ConvGeometry, kernel_to_engine};
-use super::convolution::{convolve_here, convolve_shared, prepare};
-use super::gemm::{Store, multiply_by_transposed};
+use super::convolution::prepare;
+use super::dense::{Dense, Way};
+use super::depthwise::Depthwise;
+use super::gemm::Store;
+use super::panels::Panels;
+use super::record::Addition;
+use super::window::Window;
+use super::winograd;
+use super::work::Work;
+pub(crate) use super::work::means;
+use crate::network::{Clip, Kernel, Operation};
+use crate::shape::Shape;
 
 /// The most numbers in memory at once and the most weights of a graph that is bounded: 1 GiB each.
 const MOST: usize = 1 << 28;
-
-/// A square window that is moved over an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stride {
-    /// Height and width of the window.
-    pub(crate) size: usize,
-    /// Step between two positions.
-    pub(crate) step: usize,
-    /// Rows and columns around the image that it begins in.
-    pub(crate) padding: usize,
-}
-
-/// What makes a value of another one.
-#[derive(Clone, Debug)]
-enum Work {
-    /// A convolution with a prepared kernel.
-    Convolve { geometry: ConvGeometry, kernel: Vec<f32>, bias: Vec<f32> },
-    /// The value itself, for what it is added to or cut off.
-    Copy,
-    /// The largest number of each channel in a window.
-    Maximum(ConvGeometry),
-    /// The mean over all pixels.
-    Mean,
-    /// A linear map; the matrix is `[out, in]`.
-    Linear { matrix: Vec<f32>, bias: Vec<f32> },
-}
 
 /// An operation as it is computed.
 #[derive(Clone, Debug)]
@@ -58,8 +36,8 @@ struct Task {
     input: usize,
     /// A value that the result is added to.
     onto: Option<usize>,
-    /// Whether negative results become 0.
-    relu: bool,
+    /// What becomes of each number of the result.
+    activation: Activation,
     target: usize,
     /// Values that nothing needs after this.
     done: Vec<usize>,
@@ -82,13 +60,22 @@ pub(crate) struct Builder {
     shapes: Vec<Shape>,
     tasks: Vec<Task>,
     weights: usize,
+    /// What was added, where that is to be written down.
+    record: Option<Vec<Addition>>,
 }
 
 impl Builder {
     /// A network without operations, for images of `shape` and of any other that its operations
     /// can be applied to.
     pub(super) fn new(shape: Shape) -> Self {
-        Self { images: 1, most: usize::MAX, shapes: vec![shape], tasks: Vec::new(), weights: 0 }
+        Self {
+            images: 1,
+            most: usize::MAX,
+            shapes: vec![shape],
+            tasks: Vec::new(),
+            weights: 0,
+            record: None,
+        }
     }
 
     /// The same for what is not trusted: it may take so much memory and no more, for so many images
@@ -97,72 +84,133 @@ impl Builder {
         Self { images, most: MOST, ..Self::new(shape) }
     }
 
+    /// The same, and what is added is written down.
+    pub(crate) fn recording(shape: Shape) -> Self {
+        Self { record: Some(Vec::new()), ..Self::bounded(1, shape) }
+    }
+
+    /// What was written down; none if something was added that can't be.
+    pub(crate) fn recorded(self) -> Option<Vec<Addition>> {
+        self.record.filter(|record| record.len() == self.tasks.len())
+    }
+
+    fn note(&mut self, addition: impl FnOnce() -> Addition) {
+        if let Some(record) = &mut self.record {
+            record.push(addition());
+        }
+    }
+
     /// The size of a value.
     pub(crate) fn shape(&self, value: usize) -> Shape {
         self.shapes[value]
     }
 
-    /// A convolution. The kernel is `[out, in, height, width]`; there is a bias for each output.
+    /// A convolution in groups of channels. The kernel is `[out, in / groups, height, width]`;
+    /// there is a bias for each output.
     pub(crate) fn convolve(
         &mut self,
         input: usize,
-        stride: Stride,
+        window: Window,
+        groups: usize,
         kernel: &[f32],
         bias: Vec<f32>,
     ) -> Option<usize> {
-        let geometry = geometry(self.shapes[input], bias.len(), stride)?;
-        if kernel.len() != geometry.kernel_len() {
+        let shape = self.fitting(input, &window)?;
+        let (inputs, outputs) = (shape.channels, bias.len());
+        let divides = |count: usize| count.checked_rem(groups) == Some(0);
+        let inner = divides(inputs).then(|| inputs / groups)?;
+        let length = window.taps().checked_mul(inner)?.checked_mul(outputs)?;
+        if !divides(outputs) || outputs == 0 || kernel.len() != length {
             return None;
         }
         // The memory of a row of squares, see `winograd`.
-        let row =
-            (geometry.width + 2).checked_mul(geometry.inputs.checked_add(geometry.outputs)?)?;
+        let row = (shape.width + 2).checked_mul(inputs.checked_add(outputs)?)?;
         if row > self.most / 16 {
             return None;
         }
-        let kernel = prepare(&geometry, &kernel_to_engine(&geometry, kernel));
-        self.count_weights(kernel.len())?;
-        self.push(Work::Convolve { geometry, kernel, bias }, input, None, out_shape(&geometry))
+        self.note(|| {
+            let operation = Operation::Convolution {
+                input,
+                outputs,
+                groups,
+                window: window.size.into(),
+                step: window.step.into(),
+                padding: [window.before.0, window.before.1, window.after.0, window.after.1],
+                clip: Clip::default(),
+            };
+            Addition::Convolution(operation, Kernel { values: kernel.to_vec(), bias: bias.clone() })
+        });
+        let geometry = square(&window, shape, outputs);
+        if let Some(geometry) = geometry.filter(|geometry| groups == 1 && winograd::fits(geometry))
+        {
+            let kernel = prepare(&geometry, &kernel_to_engine(&geometry, kernel));
+            self.count_weights(kernel.len())?;
+            let made = window.made(shape, outputs);
+            return self.push(Work::Winograd { geometry, kernel, bias }, input, None, made);
+        }
+        let single = groups == inputs && inputs == outputs;
+        let work = if single && Depthwise::fits(&window, inputs) {
+            self.count_weights(2 * kernel.len())?;
+            Work::Depthwise(Depthwise::new(window, kernel, &bias))
+        } else {
+            self.count_weights(Dense::count(&window, inputs, outputs, groups)?)?;
+            Work::Dense(Dense::new(window, inputs, groups, kernel, &bias))
+        };
+        let made = work.made(shape);
+        self.push(work, input, None, made)
+    }
+
+    /// The size of a value that a window can be moved over, if there is memory for its padding.
+    fn fitting(&self, input: usize, window: &Window) -> Option<Shape> {
+        let shape = self.shapes[input];
+        let wide = window.fits(shape).then(|| window.padded(shape))?;
+        let numbers = wide.height.checked_mul(wide.width)?.checked_mul(wide.channels)?;
+        let fits = numbers.checked_mul(self.images)? <= self.most;
+        fits.then_some(shape)
     }
 
     /// A sum of two values of one size.
     pub(crate) fn add(&mut self, one: usize, other: usize) -> Option<usize> {
         let shape = self.shapes[one];
+        self.note(|| Addition::Add([one, other]));
         (shape == self.shapes[other]).then(|| self.push(Work::Copy, one, Some(other), shape))?
     }
 
-    /// Negative numbers become 0.
-    pub(crate) fn relu(&mut self, input: usize) -> Option<usize> {
+    /// What becomes of each number.
+    pub(crate) fn activate(&mut self, input: usize, activation: Activation) -> Option<usize> {
         let made = self.push(Work::Copy, input, None, self.shapes[input])?;
-        self.tasks.last_mut()?.relu = true;
+        self.tasks.last_mut()?.activation = activation;
+        if let Some(clip) = activation.clip() {
+            self.note(|| Addition::Clip(input, clip));
+        }
         Some(made)
     }
 
     /// The largest number of each channel in a window.
-    pub(crate) fn maximum(&mut self, input: usize, stride: Stride) -> Option<usize> {
-        let shape = self.shapes[input];
-        let geometry = geometry(shape, shape.channels, stride)?;
-        self.push(Work::Maximum(geometry), input, None, out_shape(&geometry))
+    pub(crate) fn maximum(&mut self, input: usize, window: Window) -> Option<usize> {
+        let shape = self.fitting(input, &window)?;
+        self.push(Work::Maximum(window), input, None, window.made(shape, shape.channels))
     }
 
     /// The mean over all pixels.
     pub(crate) fn mean(&mut self, input: usize) -> Option<usize> {
         let shape = Shape { height: 1, width: 1, ..self.shapes[input] };
+        self.note(|| Addition::Mean(input));
         self.push(Work::Mean, input, None, shape)
     }
 
     /// A linear map of values of one pixel; the matrix is `[out, in]`.
-    pub(crate) fn linear(
-        &mut self,
-        input: usize,
-        matrix: Vec<f32>,
-        bias: Vec<f32>,
-    ) -> Option<usize> {
+    pub(crate) fn linear(&mut self, input: usize, matrix: &[f32], bias: &[f32]) -> Option<usize> {
         let Shape { height, width, channels } = self.shapes[input];
-        let fits = height * width == 1 && channels.checked_mul(bias.len()) == Some(matrix.len());
-        self.count_weights(matrix.len())?;
-        let shape = Shape { height, width, channels: bias.len() };
-        fits.then(|| self.push(Work::Linear { matrix, bias }, input, None, shape))?
+        let outputs = bias.len();
+        let fits = outputs > 0 && channels.checked_mul(outputs) == Some(matrix.len());
+        if height * width != 1 || !fits {
+            return None;
+        }
+        self.count_weights(Panels::count(channels, outputs)?)?;
+        let weight = |input: usize, output: usize| matrix[output * channels + input];
+        let work = Work::Linear(Panels::new(channels, bias, weight));
+        self.push(work, input, None, Shape { height, width, channels: outputs })
     }
 
     fn count_weights(&mut self, more: usize) -> Option<()> {
@@ -184,7 +232,8 @@ impl Builder {
         }
         let target = self.shapes.len();
         self.shapes.push(made);
-        self.tasks.push(Task { work, input, onto, relu: false, target, done: Vec::new() });
+        let (activation, done) = (Activation::NONE, Vec::new());
+        self.tasks.push(Task { work, input, onto, activation, target, done });
         Some(target)
     }
 
@@ -218,27 +267,20 @@ pub(crate) struct Graph {
 
 /// Memory that values lie in, which the next run uses again.
 #[derive(Debug, Default)]
-pub(crate) struct Memory(Vec<Vec<f32>>);
+pub(crate) struct Memory(Vec<Aligned>);
 
 impl Memory {
     /// The place for the images of a run, so many numbers in NHWC order.
     pub(crate) fn images(&mut self, length: usize) -> &mut [f32] {
         if self.0.is_empty() {
-            self.0.push(Vec::new());
+            self.0.push(Aligned::default());
         }
-        at_least(&mut self.0[0], length)
+        self.0[0].at_least(length)
     }
 
     fn value(&self, slot: usize, length: usize) -> &[f32] {
-        &self.0[slot][..length]
+        &self.0[slot].numbers()[..length]
     }
-}
-
-fn at_least(place: &mut Vec<f32>, length: usize) -> &mut [f32] {
-    if place.len() < length {
-        place.resize(length, 0.0);
-    }
-    &mut place[..length]
 }
 
 impl Graph {
@@ -246,7 +288,7 @@ impl Graph {
     fn merge(&mut self) {
         let mut at = 0;
         while at < self.tasks.len() {
-            if self.merge_addition(at) || self.merge_relu(at) {
+            if self.merge_addition(at) || self.merge_activation(at) {
                 self.tasks.remove(at);
             } else {
                 at += 1;
@@ -270,11 +312,10 @@ impl Graph {
         let pairs = [(input, other), (other, input)].into_iter().filter(|(one, two)| one != two);
         let fits = |(one, two): (usize, usize)| {
             let maker = self.maker(one, at)?;
-            let Task { work: Work::Convolve { .. }, onto: None, relu: false, .. } =
-                self.tasks[maker]
-            else {
+            let task = &self.tasks[maker];
+            if !task.work.adds() || task.onto.is_some() || task.activation != Activation::NONE {
                 return None;
-            };
+            }
             // what it is added to must be there by then
             let ready = two == 0 || self.tasks[..maker].iter().any(|task| task.target == two);
             ready.then_some((maker, two))
@@ -284,16 +325,18 @@ impl Graph {
         true
     }
 
-    /// Whether the ReLU at `at` is now part of the task before it.
-    fn merge_relu(&mut self, at: usize) -> bool {
-        let Task { work: Work::Copy, input, onto: None, target, .. } = self.tasks[at] else {
+    /// Whether the activation at `at` is now part of the task before it.
+    fn merge_activation(&mut self, at: usize) -> bool {
+        let Task { work: Work::Copy, input, onto: None, target, activation, .. } = self.tasks[at]
+        else {
             return false;
         };
         let Some(maker) = self.maker(input, at) else { return false };
-        if !matches!(self.tasks[maker].work, Work::Convolve { .. } | Work::Copy) {
+        let task = &mut self.tasks[maker];
+        if !task.work.activates() || task.activation != Activation::NONE {
             return false;
         }
-        (self.tasks[maker].relu, self.tasks[maker].target) = (true, target);
+        (task.activation, task.target) = (activation, target);
         true
     }
 
@@ -326,7 +369,7 @@ impl Graph {
     fn shapes(&self, shape: Shape) -> Vec<Shape> {
         let mut shapes = vec![shape; self.slots.len()];
         for task in &self.tasks {
-            shapes[task.target] = task.made(shapes[task.input]);
+            shapes[task.target] = task.work.made(shapes[task.input]);
         }
         shapes
     }
@@ -357,16 +400,18 @@ impl Graph {
         let (shapes, needed) = (self.shapes(shape), self.needed(&wanted));
         let length = |value: usize| images * shapes[value].len();
         let slots = self.slots.iter().max().map_or(1, |last| last + 1);
-        memory.0.resize_with(slots.max(memory.0.len()), Vec::new);
+        memory.0.resize_with(slots.max(memory.0.len()), Aligned::default);
         for task in self.tasks.iter().filter(|task| needed[task.target]) {
             let slot = self.slots[task.target];
             let mut place = std::mem::take(&mut memory.0[slot]);
-            let out = at_least(&mut place, length(task.target));
+            let out = place.at_least(length(task.target));
             if let Some(value) = task.onto.filter(|&value| self.slots[value] != slot) {
                 out.copy_from_slice(memory.value(self.slots[value], length(value)));
             }
             let input = memory.value(self.slots[task.input], length(task.input));
-            task.run(input, shapes[task.input], out, shared);
+            let store = if task.onto.is_some() { Store::Add } else { Store::Replace };
+            let way = Way { store, activation: task.activation, shared };
+            task.work.run(input, shapes[task.input], out, way);
             memory.0[slot] = place;
         }
         let take = |&value: &usize| {
@@ -377,133 +422,18 @@ impl Graph {
     }
 }
 
-/// A window over images of `shape`, if it fits.
-fn geometry(shape: Shape, outputs: usize, stride: Stride) -> Option<ConvGeometry> {
-    let Stride { size, step, padding } = stride;
+/// The convolution over images of `shape`, if its window is a square with the same step and padding
+/// on all sides.
+fn square(window: &Window, shape: Shape, outputs: usize) -> Option<ConvGeometry> {
+    let (size, stride, padding) = (window.size.0, window.step.0, window.before.0);
     let Shape { height, width, channels: inputs } = shape;
-    // beyond half of it a window could lie outside the image
-    let fits = step > 0 && size > 0 && outputs > 0 && padding <= size / 2;
-    let fits = fits && size <= height.min(width) + 2 * padding;
-    fits.then_some(ConvGeometry { height, width, inputs, outputs, size, stride: step, padding })
-}
-
-fn out_shape(geometry: &ConvGeometry) -> Shape {
-    let (height, width) = (geometry.out_height(), geometry.out_width());
-    Shape { height, width, channels: geometry.outputs }
+    let geometry = ConvGeometry { height, width, inputs, outputs, size, stride, padding };
+    (*window == Window::square(size, stride, padding)).then_some(geometry)
 }
 
 impl Task {
     /// The value that the result is written over: what it is added to, where nothing else needs it.
     fn over(&self) -> Option<usize> {
         self.onto.filter(|value| self.done.contains(value) && *value != self.input)
-    }
-
-    /// The size of what is made of a value of `shape`.
-    fn made(&self, shape: Shape) -> Shape {
-        match &self.work {
-            Work::Convolve { geometry, .. } | Work::Maximum(geometry) => {
-                out_shape(&over(shape, geometry))
-            }
-            Work::Copy => shape,
-            Work::Mean => Shape { height: 1, width: 1, ..shape },
-            Work::Linear { bias, .. } => Shape { channels: bias.len(), ..shape },
-        }
-    }
-
-    fn run(&self, input: &[f32], shape: Shape, out: &mut [f32], shared: bool) {
-        let store = if self.onto.is_some() { Store::Add } else { Store::Replace };
-        let least = if self.relu { 0.0 } else { f32::NEG_INFINITY };
-        match &self.work {
-            Work::Convolve { geometry, kernel, bias } => {
-                let geometry = over(shape, geometry);
-                let finish = |tile: &mut [f32]| add_bias(tile, bias, least);
-                if shared {
-                    convolve_shared(&geometry, input, kernel, out, store, finish);
-                } else {
-                    convolve_here(&geometry, input, kernel, out, store, finish);
-                }
-            }
-            Work::Copy if store == Store::Add => {
-                let values = out.iter_mut().zip(input);
-                values.for_each(|(out, value)| *out = cut(*out + value, least));
-            }
-            Work::Copy => {
-                out.iter_mut().zip(input).for_each(|(out, value)| *out = cut(*value, least));
-            }
-            Work::Maximum(geometry) => {
-                let geometry = over(shape, geometry);
-                let images = out.chunks_exact_mut(geometry.out_len());
-                let images = images.zip(input.chunks_exact(geometry.in_len()));
-                images.for_each(|(out, image)| maximum(&geometry, image, out));
-            }
-            Work::Mean => out.copy_from_slice(&means(input, shape)),
-            Work::Linear { matrix, bias } => {
-                multiply_by_transposed(out, Store::Replace, input, matrix, shape.channels);
-                add_bias(out, bias, f32::NEG_INFINITY);
-            }
-        }
-    }
-}
-
-/// A window over images of another size.
-fn over(shape: Shape, geometry: &ConvGeometry) -> ConvGeometry {
-    ConvGeometry { height: shape.height, width: shape.width, ..*geometry }
-}
-
-/// Adds a value for each channel, and raises what is below the least to it.
-fn add_bias(rows: &mut [f32], bias: &[f32], least: f32) {
-    vectorised(
-        #[inline(always)]
-        || {
-            for row in rows.chunks_exact_mut(bias.len()) {
-                let values = row.iter_mut().zip(bias);
-                values.for_each(|(value, bias)| *value = cut(*value + bias, least));
-            }
-        },
-    );
-}
-
-/// The larger of both; a value that is no number stays so.
-#[inline(always)]
-fn cut(value: f32, least: f32) -> f32 {
-    if value < least { least } else { value }
-}
-
-/// The mean of each channel over the pixels of images of `shape`, a row for each, summed in 64 bits.
-pub(crate) fn means(images: &[f32], shape: Shape) -> Vec<f32> {
-    let channels = shape.channels;
-    let mut means = Vec::with_capacity(images.len() / shape.len() * channels);
-    let mut sums = vec![0f64; channels];
-    for image in images.chunks_exact(shape.len()) {
-        sums.fill(0.0);
-        for pixel in image.chunks_exact(channels) {
-            sums.iter_mut().zip(pixel).for_each(|(sum, &value)| *sum += f64::from(value));
-        }
-        let pixels = (shape.height * shape.width) as f64;
-        means.extend(sums.iter().map(|sum| (sum / pixels) as f32));
-    }
-    means
-}
-
-/// The largest values of each channel in the windows over an image.
-fn maximum(geometry: &ConvGeometry, image: &[f32], out: &mut [f32]) {
-    let ConvGeometry { height, width, outputs: channels, size, stride, padding, .. } = *geometry;
-    let seen = |at: usize, side: usize| {
-        let first = at * stride;
-        first.max(padding)..(first + size).min(side + padding)
-    };
-    for (at, out) in out.chunks_exact_mut(channels).enumerate() {
-        out.fill(f32::NEG_INFINITY);
-        for row in seen(at / geometry.out_width(), height) {
-            for column in seen(at % geometry.out_width(), width) {
-                let pixel = (row - padding) * width + column - padding;
-                let pixel = &image[pixel * channels..][..channels];
-                out.iter_mut().zip(pixel).for_each(|(out, &value)| {
-                    if value > *out || value.is_nan() {
-                        *out = value;
-                    }
-                });
-            }
-        }
     }
 }

@@ -3,22 +3,31 @@
 //! Images lie in NHWC order; convolutions are products of matrices, computed by faer. Results do
 //! not depend on how many threads there are.
 
+pub(crate) mod activation;
+mod aligned;
 mod batch_norm;
 mod conv_geometry;
 mod convolution;
+mod dense;
+mod depthwise;
 mod engine;
 mod gemm;
 pub(crate) mod graph;
 mod input;
 mod loss;
 mod network;
+mod operations;
 mod optimiser;
+mod panels;
 mod plan;
 mod pool;
+pub(crate) mod record;
 mod tape;
 mod trainer;
+pub(crate) mod window;
 mod winograd;
 mod winograd_tiles;
+mod work;
 
 #[cfg(test)]
 mod tests;

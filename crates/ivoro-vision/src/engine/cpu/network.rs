@@ -1,15 +1,21 @@
 //! A frozen network: an architecture with its weights as a graph, and what pixels become in it.
 
+use std::path::Path;
+
 use ivoro::Matrix;
 use rayon::prelude::*;
 
-use super::graph::{Builder, Graph, Memory, Stride};
+use super::activation::Activation;
+use super::graph::{Builder, Graph, Memory};
 use super::input::Lookup;
 use super::plan::{check_architecture, check_images};
-use super::{check_size, count_images};
+use super::window::Window;
+use super::{check_size, count_images, operations};
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
-use crate::network::{Architecture, Block, Convolution, Folded, Stem, Weights, fold};
+use crate::network::{
+    Architecture, Block, Convolution, Folded, OperationNetwork, Stem, Weights, fold,
+};
 use crate::shape::Shape;
 
 /// Pixels of the images that go through the network together: enough for products of a good size
@@ -26,6 +32,8 @@ const GROUPS: usize = 8;
 pub struct Network {
     layers: Vec<(String, usize)>,
     channels: usize,
+    /// The only shape of images that it takes, if there is one.
+    shape: Option<Shape>,
     /// Outputs of the classifier; 0 where there is none.
     outputs: usize,
     lookup: Lookup,
@@ -48,7 +56,23 @@ impl Network {
             reason: "its sizes are beyond all measure",
         })?;
         let Architecture { channels, outputs, .. } = *architecture;
-        Ok(Self { layers: architecture.layers(), channels, outputs, lookup, graph })
+        let layers = architecture.layers();
+        Ok(Self { layers, channels, shape: None, outputs, lookup, graph })
+    }
+
+    /// The network that a list of operations makes; `path` names it in errors.
+    pub fn of_operations(path: &Path, network: &OperationNetwork) -> Result<Self> {
+        let OperationNetwork { operations, normalisation, fit, .. } = network;
+        let channels = operations.channels;
+        let graph = operations::lower(network, TOGETHER.0)
+            .ok_or_else(|| Error::malformed(path, "its operations do not fit its images"))?;
+        let lookup = Lookup::new(normalisation, channels)?;
+        let sizes = operations.layer_sizes();
+        let sizes =
+            sizes.ok_or_else(|| Error::malformed(path, "its operations contradict themselves"))?;
+        let names = operations.layers.iter().map(|(name, _)| name.clone());
+        let layers = names.zip(sizes).collect();
+        Ok(Self { layers, channels, shape: Some(fit.shape), outputs: 0, lookup, graph })
     }
 
     /// What the classifier says of images (`pixels` in NHWC order, each of `shape`).
@@ -63,6 +87,9 @@ impl Network {
     /// The outputs of the graph that are wanted, a row for each image.
     fn compute(&self, pixels: &[u8], shape: Shape, wanted: &[usize]) -> Result<Vec<Matrix>> {
         check_images(self.channels, shape)?;
+        if let Some(expected) = self.shape.filter(|expected| *expected != shape) {
+            return Err(Error::NetworkShape { expected, found: shape });
+        }
         let images = count_images(pixels, shape)?;
         // Never by the number of threads: the last digits depend on what is computed together.
         let most = (PIXELS / (shape.height * shape.width)).clamp(TOGETHER.0, TOGETHER.1);
@@ -100,9 +127,9 @@ fn lower(weights: &Weights) -> Option<Graph> {
     let mut builder = Builder::new(Shape { height: 1, width: 1, channels });
     let stem = architecture.stem_convolution();
     let mut current = convolve(&mut builder, 0, &stem, take(&stem)?)?;
-    current = builder.relu(current)?;
+    current = builder.activate(current, Activation::RELU)?;
     if architecture.stem == Stem::Large {
-        current = builder.maximum(current, Stride { size: 3, step: 2, padding: 1 })?;
+        current = builder.maximum(current, Window::square(3, 2, 1))?;
     }
     let mut layers = Vec::new();
     for blocks in architecture.stages() {
@@ -113,7 +140,7 @@ fn lower(weights: &Weights) -> Option<Graph> {
     }
     let mut linear = |input: usize, layer: &str| {
         let of = |kind: &str| weights.get(&format!("{layer}.{kind}")).map(<[f32]>::to_vec);
-        builder.linear(input, of("weight")?, of("bias")?)
+        builder.linear(input, &of("weight")?, &of("bias")?)
     };
     if architecture.embedding.is_some() {
         layers.push(linear(*layers.last()?, "embedding")?);
@@ -132,7 +159,7 @@ fn convolve(
     Folded { kernel, bias }: Folded,
 ) -> Option<usize> {
     let Convolution { size, stride, .. } = *convolution;
-    builder.convolve(input, Stride { size, step: stride, padding: size / 2 }, &kernel, bias)
+    builder.convolve(input, Window::square(size, stride, size / 2), 1, &kernel, bias)
 }
 
 /// Two convolutions, the shortcut before the second one: that is then added to it.
@@ -143,14 +170,14 @@ fn add_block(
     take: &mut impl FnMut(&Convolution) -> Option<Folded>,
 ) -> Option<usize> {
     let first = convolve(builder, input, &block.first, take(&block.first)?)?;
-    let inner = builder.relu(first)?;
+    let inner = builder.activate(first, Activation::RELU)?;
     let shortcut = match &block.shortcut {
         Some(convolution) => convolve(builder, input, convolution, take(convolution)?)?,
         None => input,
     };
     let second = convolve(builder, inner, &block.second, take(&block.second)?)?;
     let sum = builder.add(second, shortcut)?;
-    builder.relu(sum)
+    builder.activate(sum, Activation::RELU)
 }
 
 impl Backbone for Network {
@@ -159,7 +186,7 @@ impl Backbone for Network {
     }
 
     fn shape(&self) -> Option<Shape> {
-        None
+        self.shape
     }
 
     fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {

@@ -10,8 +10,9 @@ use std::ops::Range;
 use ivoro::vectors::vectorised;
 use rayon::prelude::*;
 
+use super::aligned::with_scratch;
 use super::conv_geometry::ConvGeometry;
-use super::gemm::{Store, multiply, multiply_transposed, with_scratch};
+use super::gemm::{Store, multiply, multiply_transposed};
 use super::winograd_tiles::WinogradTiles;
 
 /// Products for a tile of 2×2 outputs.

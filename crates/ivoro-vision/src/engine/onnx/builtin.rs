@@ -1,17 +1,21 @@
-//! Networks computed by the CPU engine of this crate: those of convolutions, ReLUs, sums, pools and
-//! linear maps. All others are left to a runtime.
+//! Networks computed by the CPU engine of this crate, if it has all of their operators. All others
+//! are left to a runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
+use super::constants::{Constant, fold};
 use super::input::Input;
-use super::operator::{Files, Node, floats, integers, is_standard, number, text};
+use super::operator::{Files, Node, is_standard, number, text};
 use super::options::Layout;
 use super::protobuf::{Field, Fields};
 use super::to_features::Tensor;
 use super::{Compute, Source};
+use crate::engine::cpu::activation::Activation;
 use crate::engine::cpu::graph::{Builder, Graph, Memory};
+use crate::engine::cpu::record::{Listed, list};
+use crate::engine::cpu::window::Window;
 use crate::network::affine;
 use crate::shape::Shape;
 
@@ -34,8 +38,17 @@ impl Builtin {
         let images = if input.fixed_batch { input.batch } else { input.batch.min(TOGETHER) };
         let builder = Builder::bounded(images, input.shape);
         let model = Model::read(&source.file, &source.outputs)?;
-        let graph = model.graph(&input.name, files, builder)?;
+        let (builder, outputs) = model.lower(&input.name, files, builder)?;
+        let graph = builder.finish(outputs)?;
         Some(Self { graph, shape: input.shape })
+    }
+
+    /// The operations of a network, if it is one of convolutions, sums and limits.
+    pub(super) fn listed(source: &Source, files: &Files, input: &Input) -> Option<Listed> {
+        let model = Model::read(&source.file, &source.outputs)?;
+        let builder = Builder::recording(input.shape);
+        let (builder, outputs) = model.lower(&input.name, files, builder)?;
+        list(builder.recorded()?, &outputs)
     }
 
     fn one(
@@ -127,23 +140,38 @@ impl<'a> Model<'a> {
         Some(model)
     }
 
-    fn graph(mut self, input: &'a str, files: &Files, builder: Builder) -> Option<Graph> {
+    /// Adds all operators that the outputs need; with the values that are the outputs.
+    fn lower(
+        mut self,
+        input: &'a str,
+        files: &Files,
+        builder: Builder,
+    ) -> Option<(Builder, Vec<usize>)> {
         let nodes = self.needed();
         let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
         let names = nodes.iter().flat_map(|node| &node.inputs).chain(&self.outputs);
         names.for_each(|name| *uses.entry(name).or_default() += 1);
         let Self { weights, outputs, bytes, .. } = self;
         let bytes = bytes + 4 * files.values().map(Vec::len).sum::<usize>();
-        let values = BTreeMap::from([(input, (0, false))]);
-        let merged = BTreeSet::new();
-        let mut network =
-            Network { nodes: &nodes, weights, files, bytes, uses, builder, values, merged };
+        let values = BTreeMap::from([(input, Known { value: 0, flat: false, pads: [0; 4] })]);
+        let (merged, constants) = Default::default();
+        let mut network = Network {
+            nodes: &nodes,
+            weights,
+            files,
+            bytes,
+            uses,
+            builder,
+            values,
+            constants,
+            merged,
+        };
         for node in &nodes {
             network.add(node)?;
         }
-        let value = |name: &&str| Some(network.values.get(name)?.0);
+        let value = |name: &&str| Some(network.values.get(name)?.value);
         let outputs = outputs.iter().map(value).collect::<Option<_>>()?;
-        network.builder.finish(outputs)
+        Some((network.builder, outputs))
     }
 
     /// The operators that the outputs need, in the file's order.
@@ -161,6 +189,17 @@ impl<'a> Model<'a> {
     }
 }
 
+/// A value that depends on the images.
+#[derive(Clone, Copy)]
+struct Known {
+    value: usize,
+    /// Whether it has two dimensions instead of four.
+    flat: bool,
+    /// Zeros around it that it does not have yet: rows above, columns left, rows below and columns
+    /// right. A convolution takes them as its own.
+    pads: [usize; 4],
+}
+
 /// A network that is being put together.
 struct Network<'n, 'a> {
     nodes: &'n [Node<'a>],
@@ -169,31 +208,44 @@ struct Network<'n, 'a> {
     bytes: usize,
     uses: BTreeMap<&'a str, usize>,
     builder: Builder,
-    /// Values by name, and whether they have two dimensions instead of four.
-    values: BTreeMap<&'a str, (usize, bool)>,
+    /// Values by name.
+    values: BTreeMap<&'a str, Known>,
+    /// What operators made of constants.
+    constants: BTreeMap<&'a str, Constant>,
     /// Results of batch norms that are part of a convolution.
     merged: BTreeSet<&'a str>,
 }
 
 impl<'a> Network<'_, 'a> {
-    fn value(&self, node: &Node<'a>, at: usize) -> Option<(usize, bool)> {
+    /// An input that depends on the images.
+    fn value(&self, node: &Node<'a>, at: usize) -> Option<Known> {
         self.values.get(node.inputs.get(at)?).copied()
     }
 
-    fn weight(&mut self, node: &Node<'a>, at: usize) -> Option<Field<'a>> {
-        let field = self.weights.get(node.inputs.get(at)?)?;
+    /// An input that does not.
+    fn constant(&mut self, node: &Node<'a>, at: usize) -> Option<Constant> {
+        let name = node.inputs.get(at)?;
+        if let Some(constant) = self.constants.get(name) {
+            return Some(constant.clone());
+        }
+        let field = self.weights.get(name)?;
         self.bytes = self.bytes.checked_sub(field.whole.len())?;
-        Some(*field)
+        let constant = Constant::read(field, self.files)?;
+        self.bytes = self.bytes.checked_sub(constant.bytes())?;
+        Some(constant)
     }
 
     fn floats(&mut self, node: &Node<'a>, at: usize) -> Option<(Vec<usize>, Vec<f32>)> {
-        let (shape, numbers) = floats(&self.weight(node, at)?, self.files)?;
-        self.bytes = self.bytes.checked_sub(4 * numbers.len())?;
-        Some((shape, numbers))
+        match self.constant(node, at)? {
+            Constant::Floats(array) if !array.numbers.is_empty() => {
+                Some((array.shape, array.numbers))
+            }
+            _ => None,
+        }
     }
 
     fn integers(&mut self, node: &Node<'a>, at: usize) -> Option<Vec<i64>> {
-        integers(&self.weight(node, at)?, self.files)
+        self.constant(node, at)?.integers().map(<[i64]>::to_vec)
     }
 
     /// A weight for each of `count` outputs.
@@ -203,9 +255,36 @@ impl<'a> Network<'_, 'a> {
     }
 
     /// Gives a value a name, if nothing has it.
-    fn name(&mut self, name: &'a str, value: (usize, bool)) -> Option<()> {
-        let free = !self.weights.contains_key(name);
+    fn name(&mut self, name: &'a str, value: Known) -> Option<()> {
+        let free = self.is_free(name);
         (free && self.values.insert(name, value).is_none()).then_some(())
+    }
+
+    fn is_free(&self, name: &str) -> bool {
+        !self.weights.contains_key(name) && !self.constants.contains_key(name)
+    }
+
+    /// What an operator makes of constants, if all of its inputs are some.
+    fn fold(&mut self, node: &Node<'a>, output: &'a str) -> Option<()> {
+        if let ("Constant", Some(tensor)) =
+            (node.kind, node.attributes.get("value").and_then(|attribute| attribute.tensor))
+        {
+            // read where it is used: it may be a large weight
+            let free = self.is_free(output) && !self.values.contains_key(output);
+            return (free && self.weights.insert(output, tensor).is_none()).then_some(());
+        }
+        let mut inputs = Vec::new();
+        for at in 0..node.inputs.len() {
+            inputs.push(match node.inputs[at] {
+                "" => None,
+                _ => Some(self.constant(node, at)?),
+            });
+        }
+        let inputs: Vec<Option<&Constant>> = inputs.iter().map(Option::as_ref).collect();
+        let made = fold(node, &inputs)?;
+        self.bytes = self.bytes.checked_sub(made.bytes())?;
+        let free = self.is_free(output) && !self.values.contains_key(output);
+        (free && self.constants.insert(output, made).is_none()).then_some(())
     }
 
     /// Adds an operator; none if it is not one that the engine has.
@@ -214,56 +293,113 @@ impl<'a> Network<'_, 'a> {
         if self.merged.contains(output) {
             return Some(());
         }
-        let input = self.value(node, 0);
-        let made = match (node.kind, input) {
-            // Some exporters write weights as operators that make them.
-            ("Constant", None) => {
-                let tensor = node.attributes.get("value")?.tensor?;
-                let free = !self.values.contains_key(output);
-                return (free && self.weights.insert(output, tensor).is_none()).then_some(());
-            }
-            ("Conv", Some((input, false))) => return self.convolve(node, input),
-            ("MaxPool", Some((input, false))) => {
-                let size = usize::try_from(*node.numbers("kernel_shape").first()?).ok()?;
-                let plain = node.has_only(1) && node.number("ceil_mode", 0) == 0;
-                (plain.then(|| self.builder.maximum(input, node.stride(size)?))??, false)
-            }
-            ("Relu", Some((input, flat))) => (self.builder.relu(input)?, flat),
-            ("Add", Some((input, flat))) => {
-                let (other, like) = self.value(node, 1)?;
-                ((like == flat).then(|| self.builder.add(input, other))??, flat)
-            }
-            ("GlobalAveragePool", Some((input, false))) => (self.builder.mean(input)?, false),
-            ("ReduceMean", Some((input, false))) => {
-                self.reduces_over_pixels(node)?;
-                (self.builder.mean(input)?, node.number("keepdims", 1) == 0)
-            }
-            ("Gemm", Some((input, true))) => (self.linear(node, input)?, true),
-            ("Identity", Some(value)) => value,
-            // beyond its share it may be told to be in training
-            ("Dropout", Some(value)) if node.has_only(2) => value,
-            ("Flatten", Some((input, _))) if node.number("axis", 1) == 1 => self.flat(input)?,
-            ("Squeeze", Some((input, false))) => {
-                self.reduces_over_pixels(node)?;
-                self.flat(input)?
-            }
-            ("Reshape", Some((input, _))) => {
-                let shape = self.integers(node, 1)?;
-                let size = i64::try_from(self.builder.shape(input).channels).ok()?;
-                let same = shape == [0, -1] || shape == [0, size];
-                let same = same && node.number("allowzero", 0) == 0;
-                let plain = same || shape == [-1, size];
-                plain.then(|| self.flat(input))??
-            }
-            _ => return None,
+        let Some(first) = (0..node.inputs.len()).find_map(|at| self.value(node, at)) else {
+            return self.fold(node, output);
         };
+        // the other operators of images take them as their first input
+        let input = self.value(node, 0).or_else(|| (node.kind == "Add").then_some(first))?;
+        match (node.kind, input.pads) {
+            ("Conv", _) if !input.flat => return self.convolve(node, input),
+            ("Pad", [0, 0, 0, 0]) if !input.flat => {
+                let pads = self.pads(node)?;
+                return self.name(output, Known { pads, ..input });
+            }
+            (_, [0, 0, 0, 0]) => {}
+            _ => return None,
+        }
+        let made = self.apply(node, input)?;
         self.name(output, made)
     }
 
+    /// What an operator makes of a value.
+    fn apply(&mut self, node: &Node<'a>, input: Known) -> Option<Known> {
+        let Known { value, flat, .. } = input;
+        let of = |value: usize, flat: bool| Some(Known { value, flat, pads: [0; 4] });
+        match node.kind {
+            "MaxPool" if !flat => {
+                let &[rows, columns] = node.numbers("kernel_shape") else { return None };
+                let window =
+                    self.window(node, value, (rows.try_into().ok()?, columns.try_into().ok()?))?;
+                let plain = node.has_only(1) && node.number("ceil_mode", 0) == 0;
+                of(plain.then(|| self.builder.maximum(value, window))??, false)
+            }
+            "Relu" => of(self.builder.activate(value, Activation::RELU)?, flat),
+            "Clip" => {
+                let activation = self.limits(node)?;
+                of(self.builder.activate(value, activation)?, flat)
+            }
+            "Add" => {
+                let other = self.value(node, 1).filter(|other| other.pads == [0; 4])?;
+                let sum = (other.flat == flat).then(|| self.builder.add(value, other.value))??;
+                of(sum, flat)
+            }
+            "GlobalAveragePool" if !flat => of(self.builder.mean(value)?, false),
+            "ReduceMean" if !flat => {
+                self.reduces_over_pixels(node)?;
+                of(self.builder.mean(value)?, node.number("keepdims", 1) == 0)
+            }
+            "Gemm" if flat => of(self.linear(node, value)?, true),
+            "Identity" => Some(input),
+            // beyond its share it may be told to be in training
+            "Dropout" if node.has_only(2) => Some(input),
+            "Flatten" if node.number("axis", 1) == 1 => self.flat(value),
+            "Squeeze" if !flat => {
+                self.reduces_over_pixels(node)?;
+                self.flat(value)
+            }
+            "Reshape" => {
+                let shape = self.integers(node, 1)?;
+                let size = i64::try_from(self.builder.shape(value).channels).ok()?;
+                let same = shape == [0, -1] || shape == [0, size];
+                let same = same && node.number("allowzero", 0) == 0;
+                let plain = same || shape == [-1, size];
+                plain.then(|| self.flat(value))?
+            }
+            _ => None,
+        }
+    }
+
     /// A value of one pixel, whose order of numbers is the same with two dimensions.
-    fn flat(&self, value: usize) -> Option<(usize, bool)> {
+    fn flat(&self, value: usize) -> Option<Known> {
         let Shape { height, width, .. } = self.builder.shape(value);
-        (height * width == 1).then_some((value, true))
+        (height * width == 1).then_some(Known { value, flat: true, pads: [0; 4] })
+    }
+
+    /// The window of an operator over a value.
+    fn window(&self, node: &Node<'a>, value: usize, size: (usize, usize)) -> Option<Window> {
+        let Shape { height, width, .. } = self.builder.shape(value);
+        node.window(size, (height, width))
+    }
+
+    /// The zeros that an operator puts around images.
+    fn pads(&mut self, node: &Node<'a>) -> Option<[usize; 4]> {
+        let zero = match node.inputs.get(2) {
+            None | Some(&"") => node.float("value", 0.0) == 0.0,
+            Some(_) => self.constant(node, 2)?.float()? == 0.0,
+        };
+        let constant = matches!(node.text("mode"), b"" | b"constant");
+        let pads = if node.inputs.len() > 1 {
+            self.integers(node, 1)?
+        } else {
+            node.numbers("pads").to_vec()
+        };
+        let &[0, 0, top, left, 0, 0, bottom, right] = &pads[..] else { return None };
+        if !zero || !constant || !node.has_only(3) {
+            return None;
+        }
+        let pads = [top, left, bottom, right].map(usize::try_from);
+        pads.iter().all(Result::is_ok).then(|| pads.map(Result::unwrap_or_default))
+    }
+
+    /// The limits that numbers are cut off at.
+    fn limits(&mut self, node: &Node<'a>) -> Option<Activation> {
+        let mut limit = |at: usize, name: &str, open: f32| match node.inputs.get(at) {
+            None | Some(&"") => Some(node.float(name, open)),
+            Some(_) => self.constant(node, at)?.float(),
+        };
+        let least = limit(1, "min", f32::NEG_INFINITY)?;
+        let most = limit(2, "max", f32::INFINITY)?;
+        (least <= most).then_some(Activation::Clip { least, most })
     }
 
     /// Whether the axes of an operator are rows and columns.
@@ -276,14 +412,24 @@ impl<'a> Network<'_, 'a> {
     }
 
     /// A convolution, with the batch norm after it if nothing else takes its result.
-    fn convolve(&mut self, node: &Node<'a>, input: usize) -> Option<()> {
+    fn convolve(&mut self, node: &Node<'a>, input: Known) -> Option<()> {
         let (shape, mut kernel) = self.floats(node, 1)?;
         let &[outputs, inputs, height, width] = &shape[..] else { return None };
-        let known = height == width && inputs == self.builder.shape(input).channels;
-        if !known || node.number("group", 1) != 1 {
+        let groups = usize::try_from(node.number("group", 1)).ok()?;
+        if inputs.checked_mul(groups)? != self.builder.shape(input.value).channels {
             return None;
         }
-        let stride = node.stride(height)?;
+        let mut window = self.window(node, input.value, (height, width))?;
+        if input.pads != [0; 4] {
+            // padding that depends on the size would be another after it
+            let plain = matches!(node.text("auto_pad"), b"" | b"NOTSET" | b"VALID");
+            let [top, left, bottom, right] = plain.then_some(input.pads)?;
+            let add = |side: &mut usize, more: usize| side.checked_add(more).map(|sum| *side = sum);
+            add(&mut window.before.0, top)?;
+            add(&mut window.before.1, left)?;
+            add(&mut window.after.0, bottom)?;
+            add(&mut window.after.1, right)?;
+        }
         let mut bias = match node.inputs.get(2) {
             None | Some(&"") => vec![0.0; outputs],
             Some(_) => self.vector(node, 2, outputs)?,
@@ -297,8 +443,8 @@ impl<'a> Network<'_, 'a> {
             name = next.outputs.first()?;
             self.merged.insert(name);
         }
-        let value = self.builder.convolve(input, stride, &kernel, bias)?;
-        self.name(name, (value, false))
+        let value = self.builder.convolve(input.value, window, groups, &kernel, bias)?;
+        self.name(name, Known { value, flat: false, pads: [0; 4] })
     }
 
     /// Makes a batch norm part of the convolution before it.
@@ -340,6 +486,6 @@ impl<'a> Network<'_, 'a> {
                 (shape == [outputs] || shape == [1, outputs]).then_some(numbers)?
             }
         };
-        self.builder.linear(input, matrix, bias)
+        self.builder.linear(input, &matrix, &bias)
     }
 }

@@ -19,6 +19,7 @@
 //! ```
 
 mod builtin;
+mod constants;
 mod graph;
 mod input;
 #[cfg(feature = "onnxruntime")]
@@ -41,6 +42,7 @@ use self::input::Input;
 use self::operator::Files;
 use self::to_features::Tensor;
 use super::Backbone;
+use super::cpu::record::Listed;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use ivoro::Matrix;
@@ -260,6 +262,26 @@ fn outputs(path: &Path, graph: &Graph, asked: &[String]) -> Result<Vec<String>> 
         }
     }
     Ok(wanted.to_vec())
+}
+
+/// The operations of the network in `bytes`, the shape of its images, and the names of the values that are
+/// its features.
+pub(crate) fn operations(
+    path: &Path,
+    bytes: &[u8],
+    options: &OnnxOptions,
+) -> Result<(Listed, Shape, Vec<String>)> {
+    let graph = Graph::read(bytes).map_err(|reason| malformed(path, &reason))?;
+    let input = Input::new(path, &graph, options)?;
+    let names = outputs(path, &graph, &options.outputs)?;
+    let external = external(path, &graph.external)?;
+    let source = Source { path, file: Cow::Borrowed(bytes), outputs: names.clone(), external };
+    let files = source.files().map_err(|reason| refused(path, "ivoro", reason))?;
+    let listed = builtin::Builtin::listed(&source, &files, &input).ok_or_else(|| {
+        let reason = "it is not a network of convolutions, sums and limits alone".to_owned();
+        refused(path, "ivoro", reason)
+    })?;
+    Ok((listed, input.shape, names))
 }
 
 /// Files of weights that the network in `bytes` refers to, beside `path`: each name and where it lies.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::protobuf::Field;
-use crate::engine::cpu::graph::Stride;
+use crate::engine::cpu::window::Window;
 
 /// The numbers of the element types `float` and `int64`.
 const FLOAT: u64 = 1;
@@ -88,22 +88,48 @@ impl<'a> Node<'a> {
             && absent(self.outputs.get(1..).unwrap_or_default())
     }
 
-    /// The window that is moved over the image, if it is a square with steps and padding that are
-    /// the same on all sides.
-    pub(super) fn stride(&self, size: usize) -> Option<Stride> {
-        let same = |name: &str, count: usize, default: usize| {
-            let numbers = self.numbers(name);
-            let Some(&first) = numbers.first() else { return Some(default) };
-            let all = numbers.len() == count && numbers.iter().all(|number| *number == first);
-            all.then(|| usize::try_from(first).ok())?
+    /// The window that is moved over an image of this size, if its pixels lie side by side.
+    pub(super) fn window(
+        &self,
+        size: (usize, usize),
+        (height, width): (usize, usize),
+    ) -> Option<Window> {
+        let whole = |number: &i64| usize::try_from(*number).ok();
+        let pair = |name: &str, default: (usize, usize)| match self.numbers(name) {
+            [] => Some(default),
+            [rows, columns] => Some((whole(rows)?, whole(columns)?)),
+            _ => None,
         };
-        let padding = self.attributes.get("auto_pad").map_or(&b""[..], |attribute| attribute.text);
-        let plain = matches!(padding, b"" | b"NOTSET")
-            && same("dilations", 2, 1)? == 1
-            && same("kernel_shape", 2, size)? == size;
-        let (step, padding) = (same("strides", 2, 1)?, same("pads", 4, 0)?);
-        plain.then_some(Stride { size, step, padding })
+        if pair("dilations", (1, 1))? != (1, 1) || pair("kernel_shape", size)? != size {
+            return None;
+        }
+        let step = pair("strides", (1, 1))?;
+        let (before, after) = match (self.text("auto_pad"), self.numbers("pads")) {
+            (b"" | b"NOTSET", []) | (b"VALID", _) => ((0, 0), (0, 0)),
+            (b"" | b"NOTSET", [top, left, bottom, right]) => {
+                ((whole(top)?, whole(left)?), (whole(bottom)?, whole(right)?))
+            }
+            (kind @ (b"SAME_UPPER" | b"SAME_LOWER"), _) => {
+                let rows = same(size.0, step.0, height)?;
+                let columns = same(size.1, step.1, width)?;
+                let (less, more) =
+                    ((rows / 2, columns / 2), (rows.div_ceil(2), columns.div_ceil(2)));
+                if kind == b"SAME_UPPER" { (less, more) } else { (more, less) }
+            }
+            _ => return None,
+        };
+        Some(Window { size, step, before, after })
     }
+
+    pub(super) fn text(&self, name: &str) -> &'a [u8] {
+        self.attributes.get(name).map_or(&b""[..], |attribute| attribute.text)
+    }
+}
+
+/// Rows or columns around an image so that a window has a position for each step of it.
+fn same(size: usize, step: usize, length: usize) -> Option<usize> {
+    let last = length.div_ceil(Some(step).filter(|&step| step > 0)?).checked_sub(1)?;
+    Some(last.checked_mul(step)?.checked_add(size)?.saturating_sub(length))
 }
 
 impl<'a> Attribute<'a> {
@@ -163,13 +189,18 @@ fn weight(field: &Field, kind: u64, packed: u64, files: &Files) -> Option<(Vec<u
 pub(super) fn floats(field: &Field, files: &Files) -> Option<(Vec<usize>, Vec<f32>)> {
     let (shape, bytes) = weight(field, FLOAT, 4, files)?;
     let (numbers, rest) = bytes.as_chunks::<4>();
-    let count = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
-    let whole = count == Some(numbers.len()) && rest.is_empty() && !numbers.is_empty();
+    let whole = count(&shape) == Some(numbers.len()) && rest.is_empty() && !numbers.is_empty();
     whole.then(|| (shape, numbers.iter().copied().map(f32::from_le_bytes).collect()))
 }
 
-/// The numbers of a weight of 64-bit integers.
-pub(super) fn integers(field: &Field, files: &Files) -> Option<Vec<i64>> {
-    let (_, bytes) = weight(field, INTEGER, 7, files)?;
-    Some(bytes.as_chunks::<8>().0.iter().copied().map(i64::from_le_bytes).collect())
+/// Dimensions and numbers of a weight of 64-bit integers, of which there may be none.
+pub(super) fn integers(field: &Field, files: &Files) -> Option<(Vec<usize>, Vec<i64>)> {
+    let (shape, bytes) = weight(field, INTEGER, 7, files)?;
+    let (numbers, rest) = bytes.as_chunks::<8>();
+    let whole = count(&shape) == Some(numbers.len()) && rest.is_empty();
+    whole.then(|| (shape, numbers.iter().copied().map(i64::from_le_bytes).collect()))
+}
+
+fn count(shape: &[usize]) -> Option<usize> {
+    shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size))
 }

@@ -1,0 +1,131 @@
+//! What makes a value of another one: the operations of a graph.
+
+use super::activation::Activation;
+use super::conv_geometry::ConvGeometry;
+use super::convolution::{convolve_here, convolve_shared};
+use super::dense::{Dense, Way};
+use super::depthwise::Depthwise;
+use super::gemm::Store;
+use super::panels::{Finish, Out, Panels, Rows};
+use super::window::Window;
+use crate::shape::Shape;
+
+/// What makes a value of another one.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// A convolution.
+    Dense(Dense),
+    /// A convolution of 3×3 pixels in fewer multiplications, with a prepared kernel.
+    Winograd { geometry: ConvGeometry, kernel: Vec<f32>, bias: Vec<f32> },
+    /// A convolution of each channel by itself.
+    Depthwise(Depthwise),
+    /// The value itself, for what it is added to or what becomes of each number.
+    Copy,
+    /// The largest number of each channel in a window.
+    Maximum(Window),
+    /// The mean over all pixels.
+    Mean,
+    /// A linear map.
+    Linear(Panels),
+}
+
+impl Work {
+    /// Whether it can add its result to what is there.
+    pub(super) fn adds(&self) -> bool {
+        matches!(self, Self::Dense(_) | Self::Winograd { .. })
+    }
+
+    /// Whether it can apply an activation to its result.
+    pub(super) fn activates(&self) -> bool {
+        self.adds() || matches!(self, Self::Depthwise(_) | Self::Copy)
+    }
+
+    /// The size of what is made of a value of `shape`.
+    pub(super) fn made(&self, shape: Shape) -> Shape {
+        match self {
+            Self::Dense(dense) => dense.made(shape),
+            Self::Winograd { bias, .. } => Shape { channels: bias.len(), ..shape },
+            Self::Depthwise(depthwise) => depthwise.made(shape),
+            Self::Copy => shape,
+            Self::Maximum(window) => window.made(shape, shape.channels),
+            Self::Mean => Shape { height: 1, width: 1, ..shape },
+            Self::Linear(panels) => Shape { channels: panels.outputs, ..shape },
+        }
+    }
+
+    /// Makes it of images of `shape`.
+    pub(super) fn run(&self, input: &[f32], shape: Shape, out: &mut [f32], way: Way) {
+        match self {
+            Self::Dense(dense) => dense.run(input, shape, out, way),
+            Self::Winograd { geometry, kernel, bias } => {
+                let Shape { height, width, .. } = shape;
+                let geometry = ConvGeometry { height, width, ..*geometry };
+                let finish = |tile: &mut [f32]| way.activation.apply_with_bias(tile, bias);
+                if way.shared {
+                    convolve_shared(&geometry, input, kernel, out, way.store, finish);
+                } else {
+                    convolve_here(&geometry, input, kernel, out, way.store, finish);
+                }
+            }
+            Self::Depthwise(depthwise) => depthwise.run(input, shape, out, way),
+            Self::Copy => {
+                if way.store == Store::Add {
+                    out.iter_mut().zip(input).for_each(|(out, value)| *out += value);
+                } else {
+                    out.copy_from_slice(input);
+                }
+                way.activation.apply(out);
+            }
+            Self::Maximum(window) => {
+                let images = out.chunks_exact_mut(window.made(shape, shape.channels).len());
+                let images = images.zip(input.chunks_exact(shape.len()));
+                images.for_each(|(out, image)| maximum(window, shape, image, out));
+            }
+            Self::Mean => out.copy_from_slice(&means(input, shape)),
+            Self::Linear(panels) => linear(panels, input, shape.channels, out, way),
+        }
+    }
+}
+
+/// A linear map of rows.
+fn linear(panels: &Panels, input: &[f32], inputs: usize, out: &mut [f32], way: Way) {
+    let starts: Vec<usize> = (0..input.len()).step_by(inputs).collect();
+    let rows = Rows { numbers: input, starts: &starts, runs: &[0], run: inputs };
+    let finish = Finish { store: way.store, limits: way.activation.limits() };
+    panels.multiply(&rows, finish, Out { numbers: &mut *out, row: panels.outputs, column: 0 });
+    way.activation.apply_rest(out);
+}
+
+/// The mean of each channel over the pixels of images of `shape`, a row for each, summed in 64 bits.
+pub(crate) fn means(images: &[f32], shape: Shape) -> Vec<f32> {
+    let channels = shape.channels;
+    let mut means = Vec::with_capacity(images.len() / shape.len() * channels);
+    let mut sums = vec![0f64; channels];
+    for image in images.chunks_exact(shape.len()) {
+        sums.fill(0.0);
+        for pixel in image.chunks_exact(channels) {
+            sums.iter_mut().zip(pixel).for_each(|(sum, &value)| *sum += f64::from(value));
+        }
+        let pixels = (shape.height * shape.width) as f64;
+        means.extend(sums.iter().map(|sum| (sum / pixels) as f32));
+    }
+    means
+}
+
+/// The largest values of each channel in the windows over an image.
+fn maximum(window: &Window, shape: Shape, image: &[f32], out: &mut [f32]) {
+    let (_, across) = window.positions(shape);
+    for (at, out) in out.chunks_exact_mut(shape.channels).enumerate() {
+        out.fill(f32::NEG_INFINITY);
+        for row in window.rows(at / across, shape) {
+            for column in window.columns(at % across, shape) {
+                let pixel = &image[(row * shape.width + column) * shape.channels..];
+                out.iter_mut().zip(pixel).for_each(|(out, &value)| {
+                    if value > *out || value.is_nan() {
+                        *out = value;
+                    }
+                });
+            }
+        }
+    }
+}
