@@ -10,7 +10,7 @@ use super::graph::{Builder, Graph, Memory};
 use super::input::Lookup;
 use super::plan::{check_architecture, check_images};
 use super::window::Window;
-use super::{check_size, count_images, operations};
+use super::{check_size, count_images};
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
 use crate::network::{
