@@ -90,7 +90,19 @@ pub struct FrozenNetwork {
 impl FrozenNetwork {
     /// Opens a file: weights of this project or of torchvision's ResNet-18, or an ONNX network.
     pub fn open(path: &Path, options: &NetworkOptions) -> Result<Self> {
-        let opened = Self::from_bytes(path, fs_err::read(path)?, options)?;
+        Self::open_if(path, options, |_| Ok(()))
+    }
+
+    /// The same if the hash of the file is accepted.
+    pub(crate) fn open_if(
+        path: &Path,
+        options: &NetworkOptions,
+        accept: impl FnOnce(&str) -> Result<()>,
+    ) -> Result<Self> {
+        let bytes = fs_err::read(path)?;
+        let fingerprint = fingerprint(&bytes);
+        accept(&fingerprint)?;
+        let opened = Self::of_known_hash(path, bytes.into(), fingerprint, options)?;
         Ok(Self { path: Some(std::path::absolute(path)?), ..opened })
     }
 
@@ -418,6 +430,20 @@ pub enum Taught<'a> {
 }
 
 impl<'a> Taught<'a> {
+    /// Refuses another network by its hash.
+    pub(crate) fn check_hash(self, found: &str) -> Result<()> {
+        let expected = match self {
+            Self::Nothing | Self::Features => return Ok(()),
+            Self::Hash(hash) => hash,
+            Self::Described(described) => &described.hash,
+        };
+        if expected == found {
+            return Ok(());
+        }
+        let (expected, found) = (expected.to_owned(), found.to_owned());
+        Err(ivoro::Error::OtherNetwork { expected, found }.into())
+    }
+
     fn of(hash: Option<&'a str>, description: Option<&'a NetworkDescription>) -> Self {
         match (description, hash) {
             (Some(description), _) => Self::Described(description),

@@ -18,10 +18,12 @@ use super::dense::{Dense, Way};
 use super::depthwise::Depthwise;
 use super::gemm::Store;
 use super::panels::Panels;
+use super::record::Addition;
 use super::window::Window;
 use super::winograd;
 use super::work::Work;
 pub(crate) use super::work::means;
+use crate::network::{Clip, Kernel, Operation};
 use crate::shape::Shape;
 
 /// The most numbers in memory at once and the most weights of a graph that is bounded: 1 GiB each.
@@ -126,6 +128,21 @@ impl Builder {
         if row > self.most / 16 {
             return None;
         }
+        self.note(|| {
+            let operation = Operation::Convolution {
+                input,
+                outputs,
+                groups,
+                window: window.size.into(),
+                step: window.step.into(),
+                padding: [window.before.0, window.before.1, window.after.0, window.after.1],
+                clip: Clip::default(),
+            };
+            Addition::Convolution(
+                operation,
+                Kernel { values: kernel.to_vec(), bias: bias.to_vec() },
+            )
+        });
         let geometry = square(&window, shape, outputs);
         if let Some(geometry) = geometry.filter(|geometry| groups == 1 && winograd::fits(geometry))
         {
@@ -166,6 +183,9 @@ impl Builder {
     pub(crate) fn activate(&mut self, input: usize, activation: Activation) -> Option<usize> {
         let made = self.push(Work::Copy, input, None, self.shapes[input])?;
         self.tasks.last_mut()?.activation = activation;
+        if let Some(clip) = activation.clip() {
+            self.note(|| Addition::Clip(input, clip));
+        }
         Some(made)
     }
 

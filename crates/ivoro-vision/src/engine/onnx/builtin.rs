@@ -14,6 +14,7 @@ use super::to_features::Tensor;
 use super::{Compute, Source};
 use crate::engine::cpu::activation::Activation;
 use crate::engine::cpu::graph::{Builder, Graph, Memory};
+use crate::engine::cpu::record::{Listed, list};
 use crate::engine::cpu::window::Window;
 use crate::network::affine;
 use crate::shape::Shape;
