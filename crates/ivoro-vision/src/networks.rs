@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::dataset::Shape;
 use crate::engine::onnx::weight_files;
 use crate::error::{Error, Result};
-use crate::network::fingerprint;
 use crate::recogniser::{FrozenNetwork, NetworkOptions, Taught, is_onnx};
 use crate::shape::{FitHow, Fitting};
 use crate::shipped;
@@ -189,7 +188,7 @@ impl Networks {
             _ => asked.options.clone(),
         };
         if let Some(named) = asked.network {
-            return self.open_named(named, &as_before(options, taught, named));
+            return self.open_named(named, &as_before(options, taught, named), taught);
         }
         match taught {
             Taught::Nothing => shipped::open(&options),
@@ -202,16 +201,24 @@ impl Networks {
     }
 
     /// A network of this name, or a file.
-    fn open_named(&self, named: &Path, options: &NetworkOptions) -> Result<FrozenNetwork> {
+    fn open_named(
+        &self,
+        named: &Path,
+        options: &NetworkOptions,
+        taught: Taught<'_>,
+    ) -> Result<FrozenNetwork> {
         if named.is_file() {
-            return FrozenNetwork::open(named, options);
+            return FrozenNetwork::open_if(named, options, |hash| taught.check_hash(hash));
         }
         let name = named.to_str().unwrap_or_default();
         if name == shipped::NAME {
+            taught.check_hash(shipped::HASH)?;
             return shipped::open(options);
         }
         if is_name(name) && self.folder.join(name).is_dir() {
-            return self.open_card(&self.card(name)?, options);
+            let card = self.card(name)?;
+            taught.check_hash(&card.network.hash)?;
+            return self.open_card(&card, options);
         }
         let (cards, _) = self.list()?;
         let names: Vec<&str> = cards.iter().map(|card| card.network.name.as_str()).collect();
@@ -223,10 +230,11 @@ impl Networks {
     fn open_card(&self, card: &Card, options: &NetworkOptions) -> Result<FrozenNetwork> {
         let Card { network, .. } = card;
         let file = self.folder.join(&network.name).join(network.path.as_deref().unwrap_or(CARD));
-        let opened = FrozenNetwork::open(&file, &options.clone().or(network))?;
-        if opened.fingerprint() != network.hash {
-            return Err(Error::malformed(&file, "the file is not the one that was added"));
-        }
+        let options = options.clone().or(network);
+        let changed = || Error::malformed(&file, "the file is not the one that was added");
+        let opened = FrozenNetwork::open_if(&file, &options, |hash| {
+            if hash == network.hash { Ok(()) } else { Err(changed()) }
+        })?;
         Ok(opened.named(&network.name))
     }
 
@@ -246,17 +254,17 @@ impl Networks {
             return self.open_card(card, options);
         }
         let last = described.and_then(|it| it.path.as_deref()).map(PathBuf::from);
-        let near = last.as_deref().and_then(Path::file_name).zip(asked.near);
-        let places: Vec<PathBuf> =
-            last.clone().into_iter().chain(near.map(|(file, near)| near.join(file))).collect();
+        let file = last.as_deref().and_then(Path::file_name);
+        let near = file.zip(asked.near).map(|(file, near)| near.join(file));
+        let places: Vec<PathBuf> = last.into_iter().chain(near).collect();
+        let taught = Taught::Hash(hash);
         for path in places.iter().filter(|path| path.is_file()) {
-            let bytes = fs_err::read(path)?;
-            if fingerprint(&bytes) == hash {
-                let opened = FrozenNetwork::open(path, options)?;
-                return Ok(match described {
-                    Some(described) => opened.named(&described.name),
-                    None => opened,
-                });
+            let opened = FrozenNetwork::open_if(path, options, |found| taught.check_hash(found));
+            match (opened, described) {
+                // another file of this name
+                (Err(Error::Method(ivoro::Error::OtherNetwork { .. })), _) => {}
+                (opened, Some(described)) => return Ok(opened?.named(&described.name)),
+                (opened, None) => return opened,
             }
         }
         let name =
@@ -286,12 +294,8 @@ fn try_out(network: &FrozenNetwork) -> Result<()> {
     let (height, width, channels) = (described.height, described.width, described.mean.len());
     let shape = Shape { height, width, channels };
     let layers: Vec<usize> = (0..network.backbone().layers().len()).collect();
-    for (features, (name, _)) in network
-        .backbone()
-        .features(&vec![128; shape.len()], shape, &layers)?
-        .iter()
-        .zip(network.backbone().layers())
-    {
+    let found = network.backbone().features(&vec![128; shape.len()], shape, &layers)?;
+    for (features, (name, _)) in found.iter().zip(network.backbone().layers()) {
         if let Some(value) = features.as_slice().iter().find(|value| !value.is_finite()) {
             let what = format!("the value {name} of a grey image has {value}");
             return Err(Error::Engine { what });
