@@ -95,7 +95,13 @@ impl Networks {
     /// All networks at hand, the one that ships first, then by name. A folder without a readable card is
     /// passed over, and named in the second list with the reason.
     pub fn list(&self) -> Result<(Vec<Card>, Vec<Error>)> {
-        let (mut cards, mut broken) = (vec![shipped::card()?], Vec::new());
+        let (mut cards, broken) = self.added()?;
+        cards.insert(0, shipped::card()?);
+        Ok((cards, broken))
+    }
+
+    /// Those that were added.
+    fn added(&self) -> Result<(Vec<Card>, Vec<Error>)> {
         let mut names = Vec::new();
         match fs_err::read_dir(&self.folder) {
             Ok(entries) => {
@@ -110,6 +116,7 @@ impl Networks {
             Err(error) => return Err(error.into()),
         }
         names.sort();
+        let (mut cards, mut broken) = (Vec::new(), Vec::new());
         for name in names.iter().filter(|name| is_name(name)) {
             match self.card(name) {
                 Ok(card) => cards.push(card),
@@ -220,8 +227,9 @@ impl Networks {
             taught.check_hash(&card.network.hash)?;
             return self.open_card(&card, options);
         }
-        let (cards, _) = self.list()?;
-        let names: Vec<&str> = cards.iter().map(|card| card.network.name.as_str()).collect();
+        let (cards, _) = self.added()?;
+        let added = cards.iter().map(|card| card.network.name.as_str());
+        let names: Vec<&str> = std::iter::once(shipped::NAME).chain(added).collect();
         let expected = format!("the file of a network, or a name: {}", names.join(", "));
         Err(Error::Missing { path: named.to_owned(), expected })
     }
@@ -249,7 +257,7 @@ impl Networks {
         if hash == shipped::HASH {
             return shipped::open(options);
         }
-        let (cards, _) = self.list()?;
+        let (cards, _) = self.added()?;
         if let Some(card) = cards.iter().find(|card| card.network.hash == hash) {
             return self.open_card(card, options);
         }
