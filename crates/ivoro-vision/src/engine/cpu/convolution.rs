@@ -57,53 +57,6 @@ fn chunks(total: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
     (0..total).step_by(size).map(move |start| start..(start + size).min(total))
 }
 
-/// A kernel as [`convolve_here`] needs it.
-pub(super) fn prepare(geometry: &ConvGeometry, kernel: &[f32]) -> Vec<f32> {
-    let mut prepared = Vec::new();
-    if winograd::fits(geometry) {
-        winograd::spread_kernel(kernel, &mut prepared);
-    } else {
-        prepared.extend_from_slice(kernel);
-    }
-    prepared
-}
-
-/// Convolves images with a prepared kernel on this thread, part by part; `finish` sees each part
-/// while it is in the cache.
-pub(super) fn convolve_here(
-    geometry: &ConvGeometry,
-    images: &[f32],
-    kernel: &[f32],
-    out: &mut [f32],
-    store: Store,
-    finish: impl Fn(&mut [f32]),
-) {
-    if winograd::fits(geometry) {
-        winograd::convolve_here(geometry, images, kernel, out, store, finish);
-        return;
-    }
-    for (index, part) in out.chunks_mut(ROWS * geometry.outputs).enumerate() {
-        tile(geometry, images, kernel, index * ROWS, part, store);
-        finish(part);
-    }
-}
-
-/// The same on all threads, with the same numbers.
-pub(super) fn convolve_shared(
-    geometry: &ConvGeometry,
-    images: &[f32],
-    kernel: &[f32],
-    out: &mut [f32],
-    store: Store,
-    finish: impl Fn(&mut [f32]) + Sync,
-) {
-    if winograd::fits(geometry) {
-        winograd::convolve_shared(geometry, images, kernel, out, store, finish);
-    } else {
-        tiles(geometry, images, kernel, out, store, finish);
-    }
-}
-
 /// Convolves images on all threads; returns what `finish` said of each part.
 pub(super) fn convolve<T: Send>(
     geometry: &ConvGeometry,

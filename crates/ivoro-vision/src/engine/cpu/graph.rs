@@ -13,14 +13,13 @@ use std::collections::BTreeMap;
 use super::activation::Activation;
 use super::aligned::Aligned;
 use super::conv_geometry::{ConvGeometry, kernel_to_engine};
-use super::convolution::prepare;
 use super::dense::{Dense, Way};
 use super::depthwise::Depthwise;
 use super::gemm::Store;
 use super::panels::Panels;
 use super::record::Addition;
 use super::window::Window;
-use super::winograd;
+use super::winograd::{self, Packed};
 use super::work::Work;
 pub(crate) use super::work::means;
 use crate::network::{Clip, Kernel, Operation};
@@ -128,37 +127,9 @@ impl Builder {
         if row > self.most / 16 {
             return None;
         }
-        self.note(|| {
-            let operation = Operation::Convolution {
-                input,
-                outputs,
-                groups,
-                window: window.size.into(),
-                step: window.step.into(),
-                padding: [window.before.0, window.before.1, window.after.0, window.after.1],
-                clip: Clip::default(),
-            };
-            Addition::Convolution(
-                operation,
-                Kernel { values: kernel.to_vec(), bias: bias.to_vec() },
-            )
-        });
-        let geometry = square(&window, shape, outputs);
-        if let Some(geometry) = geometry.filter(|geometry| groups == 1 && winograd::fits(geometry))
-        {
-            let kernel = prepare(&geometry, &kernel_to_engine(&geometry, kernel));
-            self.count_weights(kernel.len())?;
-            let made = window.made(shape, outputs);
-            return self.push(Work::Winograd { geometry, kernel, bias }, input, None, made);
-        }
-        let single = groups == inputs && inputs == outputs;
-        let work = if single && Depthwise::fits(&window, inputs) {
-            self.count_weights(2 * kernel.len())?;
-            Work::Depthwise(Depthwise::new(window, kernel, &bias))
-        } else {
-            self.count_weights(Dense::count(&window, inputs, outputs, groups)?)?;
-            Work::Dense(Dense::new(window, inputs, groups, kernel, &bias))
-        };
+        let room = self.most - self.weights;
+        let (work, weights) = convolution(window, shape, groups, (kernel, bias), room)?;
+        self.count_weights(weights)?;
         let made = work.made(shape);
         self.push(work, input, None, made)
     }
@@ -423,6 +394,31 @@ impl Graph {
         };
         wanted.iter().map(take).collect()
     }
+}
+
+/// The way to compute a convolution over images of `shape`, and how many weights it keeps; none if
+/// those are more than there is room for.
+pub(super) fn convolution(
+    window: Window,
+    shape: Shape,
+    groups: usize,
+    (kernel, bias): (&[f32], Vec<f32>),
+    room: usize,
+) -> Option<(Work, usize)> {
+    let (inputs, outputs) = (shape.channels, bias.len());
+    let fits = |count: Option<usize>| count.filter(|&count| count <= room);
+    let geometry = square(&window, shape, outputs);
+    if let Some(geometry) = geometry.filter(|geometry| groups == 1 && winograd::fits(geometry)) {
+        let weights = fits(Packed::count(&geometry))?;
+        let kernel = Packed::new(&geometry, &kernel_to_engine(&geometry, kernel));
+        return Some((Work::Winograd { geometry, kernel, bias }, weights));
+    }
+    if groups == inputs && inputs == outputs && Depthwise::fits(&window, inputs) {
+        let weights = fits(kernel.len().checked_mul(2))?;
+        return Some((Work::Depthwise(Depthwise::new(window, kernel, &bias)), weights));
+    }
+    let weights = fits(Dense::count(&window, inputs, outputs, groups))?;
+    Some((Work::Dense(Dense::new(window, inputs, groups, kernel, &bias)), weights))
 }
 
 /// The convolution over images of `shape`, if its window is a square with the same step and padding

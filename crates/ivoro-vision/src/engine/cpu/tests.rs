@@ -1,14 +1,18 @@
 //! Every layer against its definition, and its gradient against differences or its adjoint.
 
+use super::activation::Activation;
 use super::batch_norm::{self, Moments, Shortcut, Statistics};
 use super::conv_geometry::ConvGeometry;
-use super::convolution::{
-    Memory, backward_inputs, backward_kernel, convolve, convolve_here, prepare,
-};
+use super::convolution::{Memory, backward_inputs, backward_kernel, convolve};
+use super::dense::Way;
 use super::gemm::Store;
+use super::graph::convolution;
 use super::loss::cross_entropy;
 use super::pool::{self, Maximum};
+use super::window::Window;
+use super::work::Work;
 use crate::network::EPSILON;
+use crate::shape::Shape;
 
 fn random(seed: u64, count: usize) -> Vec<f32> {
     (0..count as u64).map(|at| (2.0 * ivoro::random::unit(seed, at) - 1.0) as f32).collect()
@@ -78,6 +82,23 @@ fn direct(geometry: &ConvGeometry, images: &[f32], kernel: &[f32], count: usize)
     out
 }
 
+fn shape(geometry: &ConvGeometry) -> Shape {
+    let ConvGeometry { height, width, inputs: channels, .. } = *geometry;
+    Shape { height, width, channels }
+}
+
+/// The convolution of a frozen network with a kernel `[tap, input, output]`.
+fn frozen(geometry: &ConvGeometry, kernel: &[f32]) -> Work {
+    let ConvGeometry { inputs, outputs, size, stride, padding, .. } = *geometry;
+    let taps = size * size;
+    let place =
+        |at: usize| (at % taps * inputs + at / taps % inputs) * outputs + at / (taps * inputs);
+    let kernel: Vec<f32> = (0..kernel.len()).map(|at| kernel[place(at)]).collect();
+    let window = Window::square(size, stride, padding);
+    let weights = (&kernel[..], vec![0.0; outputs]);
+    convolution(window, shape(geometry), 1, weights, usize::MAX).unwrap().0
+}
+
 #[test]
 fn convolutions_are_what_their_definition_says() {
     for geometry in geometries() {
@@ -89,8 +110,8 @@ fn convolutions_are_what_their_definition_says() {
         let mut out = vec![f32::NAN; count * geometry.out_len()];
         convolve(&geometry, &images, &kernel, &mut prepared, &mut out, Store::Replace, |_| ());
         let mut here = vec![1.0; out.len()];
-        let kernel_here = prepare(&geometry, &kernel);
-        convolve_here(&geometry, &images, &kernel_here, &mut here, Store::Add, |_| ());
+        let way = Way { store: Store::Add, activation: Activation::NONE, shared: false };
+        frozen(&geometry, &kernel).run(&images, shape(&geometry), &mut here, way);
         for ((out, here), expected) in
             out.iter().zip(here).zip(direct(&geometry, &images, &kernel, count))
         {

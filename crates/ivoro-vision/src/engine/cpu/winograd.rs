@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use super::aligned::with_scratch;
 use super::conv_geometry::ConvGeometry;
 use super::gemm::{Store, multiply, multiply_transposed};
+use super::panels::{Finish, Out, Panels, Rows};
 use super::winograd_tiles::WinogradTiles;
 
 /// Products for a tile of 2×2 outputs.
@@ -25,6 +26,8 @@ const FEWEST: usize = 8;
 const VALUES: usize = 1 << 14;
 /// Weights of partial sums of a kernel's gradient: bounds memory, and the cores that can help.
 const PARTIAL: usize = 1 << 17;
+/// Tiles that are multiplied by a packed matrix at once.
+const MOST: usize = 128;
 /// Least and most partial sums.
 const PARTS: (usize, usize) = (4, 32);
 
@@ -43,6 +46,59 @@ pub(super) fn spread_kernel(kernel: &[f32], out: &mut Vec<f32>) {
         let taps = kernel.chunks_exact(length).enumerate();
         weighted_sum(&taps.map(|(tap, values)| (weights(tap), values)), out);
     });
+}
+
+/// A kernel spread out over the points, as it is multiplied with.
+pub(super) trait Points: Sync {
+    /// Writes the product of tiles and the kernel's matrix of a point.
+    fn product(&self, point: usize, tiles: &[f32], geometry: &ConvGeometry, out: &mut [f32]);
+}
+
+/// What [`spread_kernel`] gives.
+impl Points for &[f32] {
+    fn product(&self, point: usize, tiles: &[f32], geometry: &ConvGeometry, out: &mut [f32]) {
+        let length = geometry.inputs * geometry.outputs;
+        let kernel = &self[point * length..][..length];
+        multiply(out, Store::Replace, tiles, kernel, geometry.inputs);
+    }
+}
+
+/// A kernel that never changes, packed once: a matrix for each point.
+#[derive(Clone, Debug)]
+pub(super) struct Packed(Vec<Panels>);
+
+impl Packed {
+    /// How many weights are kept; none if that can't be counted.
+    pub(super) fn count(geometry: &ConvGeometry) -> Option<usize> {
+        Panels::count(geometry.inputs, geometry.outputs)?.checked_mul(POINTS)
+    }
+
+    /// Packs a kernel `[tap, input, output]`.
+    pub(super) fn new(geometry: &ConvGeometry, kernel: &[f32]) -> Self {
+        let (mut spread, outputs) = (Vec::new(), geometry.outputs);
+        spread_kernel(kernel, &mut spread);
+        let bias = vec![0.0; outputs];
+        let pack = |matrix: &[f32]| {
+            Panels::new(geometry.inputs, &bias, |input, output| matrix[input * outputs + output])
+        };
+        Self(spread.chunks_exact(geometry.inputs * outputs).map(pack).collect())
+    }
+}
+
+impl Points for Packed {
+    fn product(&self, point: usize, tiles: &[f32], geometry: &ConvGeometry, out: &mut [f32]) {
+        let inputs = geometry.inputs;
+        let finish = Finish { store: Store::Replace, limits: (f32::NEG_INFINITY, f32::INFINITY) };
+        let (mut starts, rows) = ([0; MOST], tiles.len() / inputs);
+        for first in (0..rows).step_by(MOST) {
+            let starts = &mut starts[..MOST.min(rows - first)];
+            starts.iter_mut().enumerate().for_each(|(at, start)| *start = (first + at) * inputs);
+            let rows = Rows { numbers: tiles, starts, runs: &[0], run: inputs };
+            let out = &mut out[first * geometry.outputs..];
+            let out = Out { numbers: out, row: geometry.outputs, column: 0 };
+            self.0[point].multiply(&rows, finish, out);
+        }
+    }
 }
 
 /// `Gᵀ u G`, the transpose of [`spread_kernel`].
@@ -65,12 +121,11 @@ fn weighted_sum<'a>(terms: &(impl Iterator<Item = (f32, &'a [f32])> + Clone), ou
     }
 }
 
-/// Convolves images on this thread with a kernel from [`spread_kernel`]; returns what `finish`
-/// said of each part.
+/// Convolves images on this thread; returns what `finish` said of each part.
 pub(super) fn convolve_here<T>(
     geometry: &ConvGeometry,
     images: &[f32],
-    kernel: &[f32],
+    kernel: &impl Points,
     out: &mut [f32],
     store: Store,
     finish: impl Fn(&mut [f32]) -> T,
@@ -87,7 +142,7 @@ pub(super) fn convolve_here<T>(
 fn convolve_part(
     tiles: &WinogradTiles,
     images: &[f32],
-    kernel: &[f32],
+    kernel: &impl Points,
     rows: &Range<usize>,
     out: &mut [f32],
     store: Store,
@@ -106,8 +161,7 @@ fn convolve_part(
         );
         let product = |(at, point): (usize, &mut [f32])| {
             let spread = &spread[at * count * inputs..][..count * inputs];
-            let kernel = &kernel[at * inputs * outputs..][..inputs * outputs];
-            multiply(point, Store::Replace, spread, kernel, inputs);
+            kernel.product(at, spread, &tiles.geometry, point);
         };
         if shared {
             points.par_chunks_exact_mut(count * outputs).enumerate().for_each(product);
@@ -125,7 +179,7 @@ fn convolve_part(
 pub(super) fn convolve_shared(
     geometry: &ConvGeometry,
     images: &[f32],
-    kernel: &[f32],
+    kernel: &impl Points,
     out: &mut [f32],
     store: Store,
     finish: impl Fn(&mut [f32]) + Sync,
@@ -152,7 +206,7 @@ pub(super) fn convolve<T: Send>(
     let parts = out.par_chunks_mut(group * geometry.out_len());
     let parts = parts.zip(images.par_chunks(group * geometry.in_len()));
     let one = |(out, images): (&mut [f32], &[f32])| {
-        convolve_here(geometry, images, kernel, out, store, &finish)
+        convolve_here(geometry, images, &kernel, out, store, &finish)
     };
     parts.map(one).flatten_iter().collect()
 }

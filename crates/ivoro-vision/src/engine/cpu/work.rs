@@ -2,12 +2,12 @@
 
 use super::activation::Activation;
 use super::conv_geometry::ConvGeometry;
-use super::convolution::{convolve_here, convolve_shared};
 use super::dense::{Dense, Way};
 use super::depthwise::Depthwise;
 use super::gemm::Store;
 use super::panels::{Finish, Out, Panels, Rows};
 use super::window::Window;
+use super::winograd::{Packed, convolve_here, convolve_shared};
 use crate::shape::Shape;
 
 /// What makes a value of another one.
@@ -15,8 +15,8 @@ use crate::shape::Shape;
 pub(super) enum Work {
     /// A convolution.
     Dense(Dense),
-    /// A convolution of 3×3 pixels in fewer multiplications, with a prepared kernel.
-    Winograd { geometry: ConvGeometry, kernel: Vec<f32>, bias: Vec<f32> },
+    /// A convolution of 3×3 pixels in fewer multiplications.
+    Winograd { geometry: ConvGeometry, kernel: Packed, bias: Vec<f32> },
     /// A convolution of each channel by itself.
     Depthwise(Depthwise),
     /// The value itself, for what it is added to or what becomes of each number.
