@@ -152,10 +152,15 @@ fn answers(
 
 #[pymethods]
 impl Model {
-    /// A model that knows no class.
+    /// A model that knows no class. Without arguments it is one that a state is put into.
     #[new]
-    fn new(variant: Option<&str>, settings: &Bound<'_, PyDict>, budget: f64) -> Outcome<Self> {
-        let options = options(settings)?;
+    #[pyo3(signature = (variant=None, settings=None, budget=200.0))]
+    fn new(
+        variant: Option<&str>,
+        settings: Option<&Bound<'_, PyDict>>,
+        budget: f64,
+    ) -> Outcome<Self> {
+        let options = settings.map(options).transpose()?.unwrap_or_default();
         options.settings.check()?;
         let Some(variant) = variant else {
             if !(budget.is_finite() && budget >= 0.0) {
@@ -465,11 +470,23 @@ impl Model {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Outcome<Reduced<'py>> {
         let py = slf.py();
-        let this = slf.get();
+        Ok((py.get_type::<Self>().getattr("from_bytes")?, slf.get().__getstate__(py)?))
+    }
+
+    /// The bytes of the model file and the version, for those who do not ask `__reduce__`.
+    fn __getstate__<'py>(&self, py: Python<'py>) -> Outcome<(Bound<'py, PyBytes>, u64)> {
         // the version changes with the model, which nobody changes meanwhile
-        let (bytes, version) = this.looked(py, |model| (encode(model), this.version()));
-        let bytes = PyBytes::new(py, &bytes?);
-        Ok((py.get_type::<Self>().getattr("from_bytes")?, (bytes, version)))
+        let (bytes, version) = self.looked(py, |model| (encode(model), self.version()));
+        Ok((PyBytes::new(py, &bytes?), version))
+    }
+
+    fn __setstate__(&self, py: Python<'_>, state: (Vec<u8>, u64)) -> Outcome<()> {
+        let (bytes, version) = state;
+        py.detach(|| {
+            *self.write() = decode(Path::new("model"), &bytes)?;
+            self.version.store(version, Ordering::SeqCst);
+            Ok(())
+        })
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Self) -> bool {

@@ -76,7 +76,13 @@ pub(crate) fn interruptible<T: Send>(
         let outcome = worker.join();
         if let Some(raised) = signal {
             interrupt::clear();
-            return Err(raised.into());
+            let whole = matches!(outcome, Ok(Ok(Ok(_))));
+            if !(whole && raised.is_instance_of::<PyKeyboardInterrupt>(py)) {
+                return Err(raised.into());
+            }
+            // The work was done before it noticed. What it changed stands, so the caller has to hear of
+            // it; Ctrl-C is raised right after.
+            py.import("_thread")?.call_method0("interrupt_main")?;
         }
         match outcome {
             Ok(Ok(outcome)) => outcome,

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,17 @@ def test_types_reach_the_user(tmp_path):
                           cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
     assert 'user.py:3: error: Argument 1 to "thread_count" has incompatible type "str"' in done.stdout
+
+
+def test_licences_and_addresses_come_along():
+    package = metadata.metadata("ivoro")
+    assert package["License-Expression"] == "MIT OR Apache-2.0"
+    assert set(package.get_all("License-File")) == {"LICENSE-MIT", "LICENSE-APACHE"}
+    assert any("Repository" in url for url in package.get_all("Project-URL"))
+    for name in ("LICENSE-MIT", "LICENSE-APACHE"):
+        assert (PACKAGE / name).read_text() == (ROOT / name).read_text(), name
+        files = [path for path in metadata.files("ivoro") if path.name == name]
+        assert [path.read_text() for path in files] == [(ROOT / name).read_text()]
 
 
 def test_the_version_is_the_library_s():

@@ -5,7 +5,7 @@ import pytest
 
 from conftest import blobs
 from ivoro import IVoroClassifier
-from ivoro._labels import encoded, joined, labels_of, texts_of
+from ivoro._labels import encoded, joined, labels_as, labels_of, texts_of
 
 
 @pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u4", "i8", "u8", "f8", "U5", "O"])
@@ -91,6 +91,37 @@ def test_a_label_of_another_sort_is_no_label():
 def test_text_that_is_none_is_refused():
     with pytest.raises(ValueError, match="labels: expected text in Unicode"):
         IVoroClassifier("iVoro").fit([[1.0], [2.0]], ["a", "\ud800"])
+
+
+@pytest.mark.parametrize("name", ["", "a" * 70_000])
+def test_a_class_that_no_file_could_name_is_refused(name):
+    model = IVoroClassifier("iVoro")
+    with pytest.raises(ValueError, match="a name of .* bytes, expected 1 to 4096"):
+        model.fit([[1.0], [2.0]], ["a", name])
+    assert not hasattr(model, "classes_")
+    model.fit([[1.0], [2.0]], ["a", "b"])
+    with pytest.raises(ValueError, match="a name of .* bytes, expected 1 to 4096"):
+        model.partial_fit([[3.0]], [name])
+    assert model.classes_.tolist() == ["a", "b"]
+
+
+def test_labels_of_a_file_have_the_type_that_is_asked_for(tmp_path):
+    path = tmp_path / "model.ivoro"
+    X = [[0.0], [1.0], [5.0], [6.0]]
+    y = np.array(["0", "0", "1", "1"])
+    IVoroClassifier("iVoro").fit(X, y).save(path)
+    assert IVoroClassifier.load(path).classes_.tolist() == [0, 1]
+    text = IVoroClassifier.load(path, labels=str)
+    assert text.classes_.tolist() == ["0", "1"] and text.score(X, y) == 1.0
+    assert text.partial_fit([[9.0]], ["2"]).forget("0").classes_.tolist() == ["1", "2"]
+    assert IVoroClassifier.load(path, labels=float).classes_.dtype == np.float64
+    assert IVoroClassifier.load(path, labels=int).classes_.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="labels: '0' is no truth value"):
+        IVoroClassifier.load(path, labels=bool)
+    with pytest.raises(ValueError, match="labels: expected str, int, float, bool or None"):
+        IVoroClassifier.load(path, labels=list)
+    with pytest.raises(ValueError, match="labels: invalid literal"):
+        labels_as(["a"], int)
 
 
 def test_names_of_a_file_are_numbers_truth_values_or_text():

@@ -38,7 +38,7 @@ def test_a_call_that_fails_changes_nothing(samples):
     model = IVoroClassifier("iVoro").fit(X[:30], y[:30])
     before = model.model_.copy()
     bad = X[30:].copy()
-    bad[-1, -1] = 1e9
+    bad[-1, -1] = 1e14
     with pytest.raises(ValueError, match="outside"):
         model.partial_fit(bad, y[30:])
     assert model.model_ == before
@@ -144,6 +144,55 @@ def test_models_that_differ_are_not_merged(samples):
         model.merge(IVoroClassifier("iVoro").fit(*samples))
 
 
+def test_settings_that_only_ask_do_not_stand_in_the_way_of_a_merge():
+    X, y = blobs()
+    old = np.isin(y, ["ape", "bee"])
+
+    def sites(**other):
+        here = IVoroClassifier("iVoro-NW", exponent=0.5, shift=0.0, ridge=1.0)
+        there = IVoroClassifier("iVoro-NW", **{**here.get_params(), **other})
+        return here.fit(X[old], y[old]), there.fit(X[~old], y[~old])
+
+    here, there = sites(ridge=3.0)
+    one = IVoroClassifier(**here.get_params()).fit(X[old], y[old]).partial_fit(X[~old], y[~old])
+    assert here.merge(there).model_ == one.model_
+    for setting, file, found in [("exponent", "lambda", 0.7), ("scatter", "scatter", "per-class")]:
+        here, there = sites(**{setting: found})
+        with pytest.raises(ValueError, match=f"depends on {file}, which is .* in one and {found}") as text:
+            here.merge(there)
+        assert "{" not in str(text.value)
+
+
+def test_whole_weights_are_samples_repeated(samples):
+    X, y = samples
+    weights = np.arange(len(y)) % 4
+    rows = np.repeat(np.arange(len(y)), weights)
+    for variant in ("iVoro-NW", "iVoro-Q", "iVoro-D"):
+        model = IVoroClassifier(variant).fit(X, y, sample_weight=weights.astype(float))
+        assert model.model_ == IVoroClassifier(variant).fit(X[rows], y[rows]).model_
+        assert model.counts_.sum() == weights.sum()
+    model = IVoroClassifier("iVoro").partial_fit(X, y, sample_weight=weights)
+    more = IVoroClassifier("iVoro").fit(X[rows], y[rows]).partial_fit(X, y)
+    assert model.partial_fit(X, y, sample_weight=np.ones(len(y))).model_ == more.model_
+    for wrong, what in [(weights + 0.5, "whole numbers"), (0 * weights, "zero"), (-weights, "egative")]:
+        with pytest.raises(ValueError, match=what):
+            model.partial_fit(X, y, sample_weight=wrong)
+    assert model.model_ == more.model_
+
+
+def test_logarithms_of_probabilities(samples, queries):
+    model = IVoroClassifier("iVoro").fit(*samples)
+    with np.errstate(divide="ignore"):
+        expected = np.log(model.predict_proba(queries[0]))
+    np.testing.assert_array_equal(model.predict_log_proba(queries[0]), expected)
+
+
+def test_a_first_sample_of_zeros_fixes_no_range():
+    model = IVoroClassifier("iVoro").partial_fit([[0.0, 0.0]], ["a"])
+    model.partial_fit([[1.6, 4096.0], [1e-3, 2.0]], ["b", "a"])
+    assert model.centroids_.tolist() == [[np.float32(5e-4), 1.0], [np.float32(1.6), 4096.0]]
+
+
 def test_top_classes_distances_and_probabilities_agree(samples, queries):
     model = IVoroClassifier("iVoro-NW").fit(*samples)
     X = queries[0]
@@ -193,7 +242,7 @@ def test_calibrating_on_samples_that_were_not_learned(samples, queries):
     assert np.array_equal(model.decision_function(queries[0]), distances)
     assert not np.array_equal(before, after)
     assert np.array_equal(before.argmax(axis=1), after.argmax(axis=1))
-    assert model.reject(X[1::2], share=0.2).mean() < 0.3
+    assert model.reject(X[1::2], share=0.2).mean() <= 0.3
     with pytest.raises(ValueError, match="nobody"):
         model.calibrate(X[:2], ["nobody", "nobody"])
 

@@ -79,3 +79,18 @@ def test_curves_of_phases_and_of_records(samples, queries):
     assert lines[0].get_xdata().tolist() == [2, 3, 4]
     record = plot.accuracy(comparison().record(), pyplot.figure().gca()).get_lines()
     assert np.array_equal(record[1].get_ydata(), lines[1].get_ydata())
+
+
+def test_more_classes_than_colours_can_be_told_apart():
+    X, y = plane(13)
+    ax = plot.cells(IVoroClassifier("iVoro").fit(X, y), X, y)
+    assert len({patch.get_facecolor() for patch in ax.patches}) == 13
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [str(at) for at in range(13)]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("feature 0", "feature 1")
+
+
+def test_more_methods_than_colours_can_be_told_apart():
+    phases = [{"method": f"method {at}", "classes": 2, "accuracy": 50.0 + at} for at in range(16)]
+    ax = plot.accuracy(phases)
+    assert len({(line.get_color(), line.get_linestyle()) for line in ax.get_lines()}) == 16
+    assert ax.get_legend().get_bbox_to_anchor().x0 > ax.bbox.x1, "beside the curves"

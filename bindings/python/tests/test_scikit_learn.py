@@ -19,7 +19,15 @@ from ivoro import IVoroClassifier
 VARIANTS = ["iVoro", "iVoro-N", "iVoro-NW", "iVoro-W", "iVoro-NQ", "iVoro-ND", "iVoro-R", "iVoro-NWDR", "iVoro-KW"]
 
 
-@parametrize_with_checks([IVoroClassifier(name, lift=64) for name in VARIANTS])
+def expected_failures(estimator):
+    if not {"D", "R"} & set(estimator.variant.partition("-")[2]):
+        return {}
+    # the check shuffles the repeated rows, and what an optimiser leaves depends on their order
+    return {"check_sample_weight_equivalence_on_dense_data": "probes follow the order of rows"}
+
+
+@parametrize_with_checks([IVoroClassifier(name, lift=64) for name in VARIANTS],
+                         expected_failed_checks=expected_failures)
 def test_every_check_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -76,9 +84,28 @@ def test_data_frames_keep_their_column_names(samples):
         model.predict(frame.rename(columns={"a": "z"}))
 
 
+def test_a_state_makes_a_classifier_again(samples, queries):
+    model = IVoroClassifier("iVoro-NW").fit(*samples)
+    # as skops does it: an empty one, and then its state
+    inner = type(model.model_).__new__(type(model.model_))
+    assert inner.classes == []
+    inner.__setstate__(model.model_.__getstate__())
+    assert inner == model.model_ and inner.version == model.model_.version
+    with pytest.raises(ValueError, match="not a whole model file"):
+        inner.__setstate__((b"", 0))
+    assert inner == model.model_
+    skops = pytest.importorskip("skops.io")
+    file = skops.dumps(model)
+    again = skops.loads(file, trusted=skops.get_untrusted_types(data=file))
+    assert np.array_equal(again.predict_proba(queries[0]), model.predict_proba(queries[0]))
+
+
 def test_asking_before_learning(samples):
     X, _ = samples
     model = IVoroClassifier()
+    assert not hasattr(model, "classes_") and not hasattr(model, "model_")
+    with pytest.raises(AttributeError, match="not fitted yet"):
+        _ = model.classes_
     for ask in (model.predict, model.predict_proba, model.decision_function, model.kneighbors,
                 model.uncertainty, model.reject, model.save, model.forget):
         with pytest.raises(NotFittedError):

@@ -7,6 +7,7 @@ use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
 use ivoro::error::{Error, MergeRefusal, MixedComponent, ReceiptRefusal};
 
+use crate::progress;
 use crate::table::visible;
 
 /// Why a command did not do what was asked.
@@ -22,7 +23,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// Some cells of a grid failed; each has been named.
     Unfinished { failed: usize, all: usize },
-    /// The user stopped it; what was finished is kept.
+    /// The user stopped it.
     Interrupted,
 }
 
@@ -92,12 +93,16 @@ impl Failure {
     /// What went wrong, as one sentence.
     pub(crate) fn sentence(&self) -> String {
         match self {
+            // as the flag is called
+            Self::Library(Error::Setting { name: "false-rejection", value, reason }) => {
+                format!("--reject={value}: {reason}")
+            }
             Self::Library(error) => error.to_string(),
             Self::Vision(error) => error.to_string(),
             Self::Io(error) => error.to_string(),
             Self::Usage(text) => text.clone(),
             Self::Unfinished { failed, all } => format!("{failed} of {all} cells failed"),
-            Self::Interrupted => "interrupted; what was finished is kept".to_owned(),
+            Self::Interrupted => progress::stopped().to_owned(),
         }
     }
 
@@ -162,6 +167,9 @@ fn library_hint(error: &Error) -> Option<&'static str> {
         Error::Merge {
             reason: MergeRefusal::SameSamples { .. } | MergeRefusal::OtherAncestor { .. },
         } => Some("`ivoro merge … --ancestor MODEL`"),
+        Error::Merge { reason: MergeRefusal::Setting { .. } | MergeRefusal::Differs { .. } } => {
+            Some("begin the models of all sites alike: from one model, or with the same settings")
+        }
         Error::Locked { .. } => Some("wait for it, or work on a copy and merge"),
         _ => None,
     }

@@ -19,6 +19,13 @@ impl Table {
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells.into_iter().map(|cell| visible(&cell)).collect());
     }
+
+    /// Takes a column out, counted from 0.
+    pub(crate) fn remove_column(&mut self, column: usize) {
+        self.rows.iter_mut().filter(|row| column < row.len()).for_each(|row| {
+            row.remove(column);
+        });
+    }
 }
 
 /// Text of a file as it may be shown in a terminal: signs that would steer it are written out.

@@ -1,6 +1,7 @@
 //! Files that appear whole or not at all.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs::TryLockError;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,9 @@ use fs_err::File;
 use tempfile::{NamedTempFile, TempPath};
 
 use ivoro::{Error, Result};
+
+/// Letters and digits that tell temporary files apart.
+const RANDOM: usize = 6;
 
 /// Writes `path` through `fill`: a reader sees the old file or the complete new one, and after a
 /// return without an error the new one survives a power cut. A link stays one, and what it points
@@ -20,6 +24,9 @@ pub fn write_atomically(
     let kept = permissions(path)?;
     // removed when it is dropped, unless it has got its name
     let (file, temporary) = create_beside(path)?.into_parts();
+    // held while the file grows, so that nobody takes it for one of a killed writer; where a file system
+    // knows no locks, that of the model has to do
+    let _ = file.file().try_lock();
     if let Some(kept) = kept {
         file.set_permissions(kept)?;
     }
@@ -73,9 +80,43 @@ fn create_beside(path: &Path) -> Result<NamedTempFile<File>> {
     let open = |place: &Path| fs_err::OpenOptions::new().write(true).create_new(true).open(place);
     let file = tempfile::Builder::new()
         .prefix(&prefix)
+        .rand_bytes(RANDOM)
         .suffix(".tmp")
         .make_in(directory_of(path), open)?;
     Ok(file)
+}
+
+/// Removes the temporary files of writers of a file that were killed. The caller holds the file's lock.
+/// Such a file has the name that [`create_beside`] gives, or gave in version 0.1, and nobody has it
+/// locked; what can't be removed stays.
+pub(crate) fn remove_leftovers(path: &Path) {
+    let Some(name) = path.file_name() else { return };
+    let Ok(entries) = std::fs::read_dir(directory_of(path)) else { return };
+    for entry in entries.flatten() {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && is_temporary(&entry.file_name(), name) && is_abandoned(&entry.path()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether `found` is the name of a temporary file of `name`: between the dots are six letters and
+/// digits, or the two numbers of version 0.1.
+fn is_temporary(found: &OsStr, name: &OsStr) -> bool {
+    let inside = found.as_encoded_bytes().strip_prefix(b".");
+    let inside = inside.and_then(|rest| rest.strip_prefix(name.as_encoded_bytes()));
+    let inside = inside.and_then(|rest| rest.strip_prefix(b".")?.strip_suffix(b".tmp"));
+    let Some(inside) = inside else { return false };
+    let number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let mut parts = inside.splitn(2, |&sign| sign == b'-');
+    let two_numbers = parts.next().is_some_and(number) && parts.next().is_some_and(number);
+    two_numbers || inside.len() == RANDOM && inside.iter().all(u8::is_ascii_alphanumeric)
+}
+
+/// Whether no process is writing a file.
+fn is_abandoned(path: &Path) -> bool {
+    let open = std::fs::OpenOptions::new().write(true).open(path);
+    open.is_ok_and(|file| !matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 /// The directory a file is in.
@@ -149,6 +190,37 @@ mod tests {
         }
         write_atomically(&path, |file| Ok(file.write_all(b"whole")?)).unwrap();
         assert_eq!(fs_err::read_to_string(&path).unwrap(), "whole");
+    }
+
+    #[test]
+    fn only_temporary_files_of_killed_writers_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("m.x");
+        let left = [".m.x.a1B2c3.tmp", ".m.x.1234-0.tmp"];
+        let others = [
+            ".m.a1B2c3.tmp",
+            ".m.x.a1B2c3",
+            ".m.x.a1B2c.tmp",
+            ".m.x.a1-B2c.tmp",
+            ".m.x.y.a1B2c3.tmp",
+            ".m.x.12-.tmp",
+            "m.x.a1B2c3.tmp",
+            "m.x",
+        ];
+        for name in left.iter().chain(&others) {
+            fs_err::write(directory.path().join(name), "half").unwrap();
+        }
+        fs_err::create_dir(directory.path().join(".m.x.folder.tmp")).unwrap();
+        // one that is being written now
+        let busy = fs_err::File::create(directory.path().join(".m.x.000000.tmp")).unwrap();
+        busy.file().lock().unwrap();
+        remove_leftovers(&path);
+        let mut found = names(directory.path());
+        found.sort();
+        let mut expected = others.map(str::to_owned).to_vec();
+        expected.extend([".m.x.folder.tmp".to_owned(), ".m.x.000000.tmp".to_owned()]);
+        expected.sort();
+        assert_eq!(found, expected);
     }
 
     #[cfg(unix)]

@@ -1,6 +1,10 @@
+//! Locks that the operating system holds: one writer per file.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::atomic::behind_links;
+use crate::atomic::{behind_links, remove_leftovers};
 use ivoro::{Error, Result};
 
 /// Holds a model for writing; another process that asks meanwhile is told that it is locked.
@@ -14,18 +18,30 @@ pub struct FileLock {
 }
 
 impl FileLock {
-    /// Locks a model, which need not exist yet.
+    /// Locks a model, which need not exist yet, and removes what killed writers of it have left behind.
+    /// One that is write-protected is refused: it would be replaced, whatever its permissions say.
     pub fn acquire(model: &Path) -> Result<Self> {
         let place = behind_links(model);
         let name = place.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = name.ok_or_else(|| Error::malformed(model, "the path names no file"))?;
+        if std::fs::metadata(&place).is_ok_and(|it| it.is_file() && it.permissions().readonly()) {
+            let sentence = format!("{}: is write-protected, so it is not changed", model.display());
+            return Err(std::io::Error::new(ErrorKind::PermissionDenied, sentence).into());
+        }
         let path = place.with_file_name(format!(".{name}.lock"));
         loop {
-            let file =
-                fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
-            let (file, _) = file.into_parts();
+            let open = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+            // who asked for the model never heard of the file beside it
+            let file = open.map_err(|error| {
+                let sentence =
+                    format!("{}: no file can be made in its folder: {error}", model.display());
+                std::io::Error::new(error.kind(), sentence)
+            })?;
             match file.try_lock() {
-                Ok(()) if is_current(&file, &path) => return Ok(Self { path, file }),
+                Ok(()) if is_current(&file, &path) => {
+                    remove_leftovers(&place);
+                    return Ok(Self { path, file });
+                }
                 // the holder removed the file between our open and our lock
                 Ok(()) => {}
                 Err(std::fs::TryLockError::WouldBlock) => {

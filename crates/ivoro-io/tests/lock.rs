@@ -74,7 +74,26 @@ fn a_path_that_names_no_file() {
     assert!(matches!(FileLock::acquire(Path::new("..")), Err(Error::Malformed { .. })));
     let folder = tempfile::tempdir().unwrap();
     let nowhere = folder.path().join("nowhere").join("model.ivoro");
-    assert!(matches!(FileLock::acquire(&nowhere), Err(Error::Io(_))));
+    let refused = FileLock::acquire(&nowhere).unwrap_err();
+    assert!(matches!(refused, Error::Io(_)));
+    // the file that was asked for is named, and not the one beside it
+    let start = format!("{}: no file can be made in its folder: ", nowhere.display());
+    assert!(refused.to_string().starts_with(&start), "{refused}");
+    assert!(!refused.to_string().contains(".lock"), "{refused}");
+}
+
+#[test]
+fn a_file_that_is_write_protected_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.ivoro");
+    save(&model("iVoro"), &path).unwrap();
+    let mut permissions = std::fs::metadata(&path).unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(&path, permissions).unwrap();
+    let refused = FileLock::acquire(&path).unwrap_err();
+    let sentence = format!("{}: is write-protected, so it is not changed", path.display());
+    assert_eq!(refused.to_string(), sentence);
+    assert_eq!(names(folder.path()), ["model.ivoro"]);
 }
 
 #[test]

@@ -55,9 +55,7 @@ fn kind(row: &Row<'_>) -> &'static str {
     }
 }
 
-/// A name as a CSV field that no spreadsheet takes for a formula, without marks that turn text.
+/// A name as a CSV field, without marks that turn text.
 fn field(name: &str) -> String {
-    let name = text::clean(name);
-    let formula = name.starts_with(['=', '+', '-', '@']);
-    quoted(&if formula { format!("'{name}") } else { name }).into_owned()
+    quoted(&text::clean(name)).into_owned()
 }

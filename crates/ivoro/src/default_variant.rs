@@ -180,6 +180,7 @@ fn compared(
     let mut choice = Choice { setting: "variant".to_owned(), ..Choice::default() };
     for round in rounds.into_iter().filter(|round| !round.is_empty()) {
         let candidates: Vec<_> = first.take().into_iter().chain(round).collect();
+        tuner.say(&format!("comparing {} variants", candidates.len()));
         let (measured, rule) = rehearsal.compare(&candidates, &tuner.probes());
         let loss = |found: &Option<Measured>| found.as_ref().map_or(f64::MAX, Measured::loss);
         let scores = candidates.iter().zip(&measured).map(|((variant, _), found)| {

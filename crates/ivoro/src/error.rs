@@ -152,7 +152,9 @@ pub enum Error {
     },
 
     /// A class arrived that the model already knows.
-    #[error("class {class} was already learned in phase {phase}; use update to add samples to it")]
+    #[error(
+        "class {class} was already learned in phase {}; use update to add samples to it", phase + 1
+    )]
     ClassReturns {
         /// Class name.
         class: String,
@@ -385,6 +387,9 @@ pub enum NotGiven {
         /// Samples that would remain.
         left: u64,
     },
+    /// The journal says that this very lesson was taken back as often as it was given.
+    #[error("the journal says that this very lesson was taken back already")]
+    Again,
 }
 
 /// Why a receipt is of no use.
@@ -447,6 +452,18 @@ pub enum MergeRefusal {
         /// In the first model.
         own: String,
         /// In the second model.
+        other: String,
+    },
+    /// The models keep different things of a sample.
+    #[error(
+        "what is kept of a sample depends on {name}, which is {own} in one and {other} in the other"
+    )]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// Its value in the first model.
+        own: String,
+        /// Its value in the second model.
         other: String,
     },
     /// Both models seem to hold the same samples, and no ancestor was given.

@@ -32,6 +32,10 @@ pub enum Verb {
     Forget,
     /// Another model was merged.
     Merge,
+    /// Classes gave up their sums.
+    Seal,
+    /// Probabilities and thresholds were measured on samples that were not learned.
+    Calibrate,
 }
 
 impl fmt::Display for Verb {
@@ -44,6 +48,8 @@ impl fmt::Display for Verb {
             Self::Rename => "rename",
             Self::Forget => "forget",
             Self::Merge => "merge",
+            Self::Seal => "seal",
+            Self::Calibrate => "calibrate",
         })
     }
 }
@@ -102,7 +108,7 @@ impl Earlier {
         let sum = match entry.verb {
             Verb::Learn | Verb::Update => &mut self.added,
             Verb::Retract | Verb::Forget => &mut self.taken,
-            Verb::Relabel | Verb::Rename | Verb::Merge => return,
+            Verb::Relabel | Verb::Rename | Verb::Merge | Verb::Seal | Verb::Calibrate => return,
         };
         *sum = sum.saturating_add(entry.samples);
     }

@@ -25,10 +25,12 @@ const DEAR_GROWTH: f64 = 1.5;
 /// Seed of the order in which samples are held out.
 const SEED: u64 = 1993;
 
-/// Whether a lesson is worth asking, when the last one asked left so many classes.
-pub(crate) fn is_due(head: &Head, last: Option<usize>) -> bool {
+/// Whether a lesson of so many new classes is worth asking, when the last one asked left `last`
+/// classes.
+pub(crate) fn is_due(head: &Head, fresh: usize, last: Option<usize>) -> bool {
     let growth = if work(head) > CHEAP { DEAR_GROWTH } else { GROWTH };
-    last.is_none_or(|last| head.classes().len() as f64 >= last as f64 * growth)
+    let classes = head.classes().len() + fresh;
+    last.is_none_or(|last| classes as f64 >= last as f64 * growth)
 }
 
 /// About what it costs to build a head.
@@ -92,7 +94,7 @@ fn lesson_of(
 }
 
 /// Names of the classes that occur.
-fn names(samples: &Samples) -> Vec<String> {
+pub(crate) fn names(samples: &Samples) -> Vec<String> {
     let mut seen = vec![false; samples.classes().len()];
     samples.labels().iter().for_each(|&label| seen[label as usize] = true);
     let names = samples.classes().iter().zip(seen);

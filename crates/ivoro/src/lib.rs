@@ -46,7 +46,9 @@ pub mod vectors;
 pub use calibration::Calibration;
 pub use default_variant::Budget;
 pub use error::{Error, Result};
-pub use head::{Approximation, BurstRule, Forgetting, Head, Merging, Retracted, Retraction};
+pub use head::{
+    Approximation, BurstRule, Forgetting, Head, Merging, OtherSetting, Retracted, Retraction,
+};
 pub use head::{SealOptions, Sealing, Search, Settings, Variant};
 pub use head::{audit, settings};
 pub use journal::Journal;

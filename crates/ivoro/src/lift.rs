@@ -118,17 +118,28 @@ impl LiftCache {
     }
 
     fn columns(&self, lift: Lift) -> Option<Arc<Columns>> {
+        let there = |kept: &[(Lift, Arc<Columns>)]| {
+            let found = kept.iter().find(|(other, _)| *other == lift);
+            found.map(|(_, columns)| Arc::clone(columns))
+        };
+        {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(columns) = there(&kept) {
+                return Some(columns);
+            }
+            let bytes: usize = kept.iter().map(|(_, columns)| columns.bytes()).sum();
+            if bytes.saturating_add(lift.bytes()) > KEPT {
+                return None;
+            }
+        }
+        // without the lock: a thread that waits for parts of this work may take up another query
+        let made = Arc::new(lift.columns(0..lift.output));
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, columns)) = kept.iter().find(|(other, _)| *other == lift) {
-            return Some(Arc::clone(columns));
+        if let Some(columns) = there(&kept) {
+            return Some(columns);
         }
-        let bytes: usize = kept.iter().map(|(_, columns)| columns.bytes()).sum();
-        if bytes.saturating_add(lift.bytes()) > KEPT {
-            return None;
-        }
-        let columns = Arc::new(lift.columns(0..lift.output));
-        kept.push((lift, Arc::clone(&columns)));
-        Some(columns)
+        kept.push((lift, Arc::clone(&made)));
+        Some(made)
     }
 }
 

@@ -268,6 +268,7 @@ impl Model {
         let tuned = self.tuner.tune(variant, &defaults, &self.given, rehearsal.as_ref())?;
         choices.extend(tuned.choices);
         let mut settings = tuned.settings;
+        self.tuner.say("learning");
         let (head, calibration) = loop {
             match self.begun(variant, settings.clone(), phase) {
                 // what was chosen for fewer samples must not stop the learning of all
@@ -310,17 +311,21 @@ impl Model {
 
     /// Learns a phase that is not the first, and asks it before it counts.
     fn learn_later(&mut self, phase: &Samples) -> Result<()> {
-        let before = (!self.head.is_additive()).then(|| self.head.clone());
-        self.head.learn(phase)?;
         let Some(calibration @ Calibration::Lessons(_)) = &mut self.calibration else {
-            return Ok(());
+            return self.head.learn(phase);
         };
         let last = calibration.lessons().iter().map(|lesson| lesson.known).max();
-        if lesson::is_due(&self.head, last)
-            && let Some(measured) = lesson::measure(before.as_ref(), &self.head, phase)?
-        {
+        if !lesson::is_due(&self.head, lesson::names(phase).len(), last) {
+            return self.head.learn(phase);
+        }
+        // asking takes long and may be stopped: until then nothing has changed
+        let mut head = self.head.clone();
+        head.learn(phase)?;
+        let before = (!self.head.is_additive()).then_some(&self.head);
+        if let Some(measured) = lesson::measure(before, &head, phase)? {
             calibration.add(measured);
         }
+        self.head = head;
         Ok(())
     }
 
@@ -345,6 +350,7 @@ impl Model {
             what: format!("{}: distances to these samples can't be calibrated", samples.origin()),
         })?);
         self.calibration = Some(calibration);
+        self.note(Verb::Calibrate, self.named(samples), samples.len() as u64);
         Ok(())
     }
 
@@ -363,8 +369,15 @@ impl Model {
             return self.update(samples).map(drop);
         }
         let mut changed = self.clone();
-        changed.update(&samples.of_classes(|label| !is_fresh(label)))?;
-        changed.learn(&samples.of_classes(is_fresh))?;
+        let classes = self.named(samples);
+        // one entry for all of it, by which it is known again
+        changed.entered(Verb::Learn, classes, None, |model| {
+            let now = model.now.take();
+            model.update(&samples.of_classes(|label| !is_fresh(label)))?;
+            model.learn(&samples.of_classes(is_fresh))?;
+            model.now = now;
+            Ok(())
+        })?;
         *self = changed;
         Ok(())
     }
@@ -378,9 +391,8 @@ impl Model {
         Ok(report)
     }
 
-    /// Forgets a class; see [`Head::forget`]. Settings and calibration chosen on the base phase
-    /// stay as they are; under W the temperature goes with the metric until a class of the base
-    /// phase is forgotten.
+    /// Forgets a class; see [`Head::forget`]. Settings chosen on the base phase stay as they are. What
+    /// was measured of the class alone for probabilities and rejection goes with it.
     pub fn forget(&mut self, class: &str, how: Forgetting) -> Result<()> {
         self.entered(Verb::Forget, vec![class.to_owned()], None, |model| {
             model.changing_the_first(|head| head.forget(class, how))
@@ -397,12 +409,18 @@ impl Model {
     }
 
     /// Seals classes of Q, those named or all: afterwards they keep a centre and few directions and no
-    /// sums. They can be asked, forgotten exactly, and merged exactly with models of other classes
+    /// sums. They can be asked, forgotten, and merged exactly with models of other classes
     /// that share the sealed metric: those that started from this one. No sample can be added to them
-    /// or taken away any more. The first sealing fixes the metric; classes that are learned later are
-    /// measured in it. See [`SealOptions`].
+    /// or taken away any more.
+    ///
+    /// The first sealing fixes the metric, from all classes that the model knows then; classes that are
+    /// learned later are measured in it. Forgetting a sealed class takes all that is kept of it alone.
+    /// What it gave to the metric stays: forget before sealing what must leave no trace.
+    /// See [`SealOptions`].
     pub fn seal(&mut self, classes: Option<&[String]>, options: SealOptions) -> Result<Sealing> {
-        self.head.seal(classes, options)
+        let sealing = self.head.seal(classes, options)?;
+        self.note(Verb::Seal, sealing.classes.clone(), 0);
+        Ok(sealing)
     }
 
     /// Changes the head. Where classes of the first phase go with it, the temperature is from now on
@@ -511,6 +529,30 @@ impl Model {
             (None, Some(theirs)) => self.check_network(theirs),
             (None, None) => Ok(()),
         }
+    }
+
+    /// Takes over the settings of a model that could be merged into this one; what is kept of samples
+    /// stays as it is.
+    ///
+    /// ```
+    /// # use ivoro::{Matrix, Model, ModelOptions, Samples, Settings};
+    /// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+    /// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+    /// let with_ridge = |ridge| {
+    ///     let settings = Settings { ridge, ..Settings::default() };
+    ///     let mut model =
+    ///         Model::new("iVoro-W".parse()?, ModelOptions { settings, ..Default::default() });
+    ///     model.learn(&monday).map(|()| model)
+    /// };
+    /// let (mut model, other) = (with_ridge(1.0)?, with_ridge(3.0)?);
+    /// model.take_settings(&other)?;
+    /// assert!(model.head() == other.head());
+    /// # Ok::<(), ivoro::Error>(())
+    /// ```
+    pub fn take_settings(&mut self, other: &Self) -> Result<()> {
+        self.head.take_settings(&other.head)?;
+        self.choices.clone_from(&other.choices);
+        Ok(())
     }
 
     /// Classes, distances, probabilities, uncertainty and rejection of every query.
@@ -671,13 +713,21 @@ impl Model {
     /// Strangeness above which a query is rejected, if this share of known queries may be rejected
     /// wrongly.
     pub fn threshold(&self, share: f64) -> Result<f64> {
-        if !(share > 0.0 && share < 1.0) {
-            let reason = "must lie between 0 and 1";
-            return Err(Error::Setting {
-                name: "false-rejection",
-                value: share.to_string(),
-                reason,
-            });
+        let fixed = matches!(self.calibration, Some(Calibration::Fixed(_)));
+        let (most, reason) = if fixed {
+            (
+                0.3,
+                "expected a share from 0.001 to 0.3: a model of an earlier version knows no other until it is calibrated",
+            )
+        } else {
+            (
+                0.999,
+                "expected a share of known queries from 0.001 to 0.999; nothing was measured beyond",
+            )
+        };
+        if !(0.001..=most).contains(&share) {
+            let value = share.to_string();
+            return Err(Error::Setting { name: "false-rejection", value, reason });
         }
         let refused = |what: &str| Error::Unsupported { what: what.to_owned() };
         let Some(calibration) = &self.calibration else {

@@ -7,6 +7,7 @@
 //! the simplest variant in which it acts, one after another, and kept for all variants of the run.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,17 @@ pub struct Tuner {
     tuning_set: Option<Rehearsal>,
     /// Whether each setting is chosen with the variant itself, not with the simplest.
     whole: bool,
+    watcher: Watcher,
+}
+
+/// Who is told what is being done, in words.
+#[derive(Default)]
+struct Watcher(Option<Box<dyn Fn(&str) + Send + Sync>>);
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Watcher" } else { "no Watcher" })
+    }
 }
 
 /// A setting to choose: its candidates as changes of the settings.
@@ -84,6 +96,17 @@ impl Tuner {
     #[must_use]
     pub fn with_the_variant_itself(self) -> Self {
         Self { whole: true, ..self }
+    }
+
+    /// Tells `watcher` of every step that takes its time, in words: "choosing ridge with iVoro-W".
+    #[must_use]
+    pub fn watched(self, watcher: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { watcher: Watcher(Some(Box::new(watcher))), ..self }
+    }
+
+    /// Says what is done from now on.
+    pub(crate) fn say(&self, step: &str) {
+        self.watcher.0.iter().for_each(|watcher| watcher(step));
     }
 
     /// All settings of a variant: given ones as they are, the others chosen by rehearsal, or the
@@ -136,6 +159,7 @@ impl Tuner {
         if let Some(known) = known {
             return known;
         }
+        self.say(&format!("choosing {} with {}", step.setting, step.variant));
         let with_lift = |(_, settings): &(String, Settings)| Settings { lift, ..settings.clone() };
         let candidates: Vec<Settings> = step.candidates.iter().map(with_lift).collect();
         let (measured, rule) = rehearsal.measure(step.variant, &candidates, &self.probes);
@@ -180,6 +204,7 @@ impl Tuner {
         if let Some((_, Some(choice))) = known {
             return choice;
         }
+        self.say(&format!("choosing rank with {variant}"));
         let accuracy = |rank| {
             let candidate = [Settings { rank, ..settings.clone() }];
             let (measured, _) = rehearsal.measure(variant, &candidate, &self.probes);

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 KINDS = [np.float32, np.float64]
 
@@ -74,6 +74,22 @@ def check_features(estimator: Any, arrays: list[NDArray[Any]], reset: bool) -> N
             f"X has {found} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
+
+
+def repeated(
+    arrays: list[NDArray[Any]], labels: NDArray[Any], sample_weight: Any
+) -> tuple[list[NDArray[Any]], NDArray[Any]]:
+    """Each sample as often as it counts."""
+    if sample_weight is None:
+        return arrays, labels
+    weights = _check_sample_weight(sample_weight, arrays[0], ensure_non_negative=True)
+    if not (weights == np.floor(weights)).all():
+        found = weights[weights != np.floor(weights)][0]
+        raise ValueError(f"sample_weight: expected whole numbers, since sums are exact; found {found}")
+    if not weights.any():
+        raise ValueError("sample_weight: expected a sample that counts, found zeros alone")
+    rows = np.repeat(np.arange(len(labels)), weights.astype(np.int64))
+    return [array[rows] for array in arrays], labels[rows]
 
 
 def codes_of(groups: Any, rows: int) -> NDArray[np.uint32] | None:

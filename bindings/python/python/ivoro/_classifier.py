@@ -19,9 +19,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ._arrays import KINDS, codes_of, foreign, is_layers, is_plain, layers_of
+from ._arrays import KINDS, codes_of, foreign, is_layers, is_plain, layers_of, repeated
 from ._ivoro import Model
-from ._labels import alike, encoded, joined, labels_of, names_of, texts_of
+from ._labels import alike, encoded, joined, labels_as, names_of, texts_of
 
 T = TypeVar("T")
 
@@ -131,8 +131,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
     -----
     X is ``(n, dim)``; or ``(n, views, dim)`` with 2 views (upright, mirrored), 4 (rotations) or 8
     (rotations, then those of the mirror image); or a list of two such arrays, the network's last
-    layer first. The first call fixes the range of values: later ones of more than four times its
-    largest may be refused. ``(n, dim)`` arrays of 32-bit floats in C order are read where they are,
+    layer first. Sums grow with what is learned, to four billion times the values of the first call. ``(n, dim)`` arrays of 32-bit floats in C order are read where they are,
     read-only ones too; views are taken apart and copied. Don't write to an array while another
     thread learns from it. Several threads may teach and ask one classifier.
 
@@ -206,7 +205,9 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: ArrayLike) -> IVoroClassifier:
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> IVoroClassifier:
         """Learn classes as one phase, and forget whatever was learned before.
 
         Parameters
@@ -215,6 +216,9 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
             Features.
         y : array-like of shape (n,)
             Labels.
+        sample_weight : array-like of shape (n,), optional
+            How often each sample counts: whole numbers, 0 for not at all. Others are refused, since
+            sums are exact.
 
         Returns
         -------
@@ -227,12 +231,16 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         >>> model.classes_.tolist(), model.centroids_.tolist()
         (['a', 'b'], [[0.5], [5.0]])
         """
-        return self._fit(X, y, None)
+        return self._fit(X, y, None, sample_weight)
 
     def _fit(
-        self, X: Any, y: ArrayLike, receipt: str | os.PathLike[str] | None
+        self,
+        X: Any,
+        y: ArrayLike,
+        receipt: str | os.PathLike[str] | None,
+        sample_weight: ArrayLike | None,
     ) -> IVoroClassifier:
-        arrays, labels = self._samples(X, y, reset=True)
+        arrays, labels = repeated(*self._samples(X, y, reset=True), sample_weight)
         model = Model(self.variant, self._settings(), self.budget)
         with self._changes:
             self._teach(model, labels[:0], arrays, labels, receipt)
@@ -244,6 +252,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         X: Any,
         y: ArrayLike,
         classes: Any = None,
+        sample_weight: ArrayLike | None = None,
         *,
         receipt: str | os.PathLike[str] | None = None,
     ) -> IVoroClassifier:
@@ -260,6 +269,8 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
             Labels.
         classes : ignored
             Other estimators want all classes announced here. This one doesn't.
+        sample_weight : array-like of shape (n,), optional
+            How often each sample counts: whole numbers, as for `fit`.
         receipt : path-like, optional
             A new file for the receipt: the exact sums that these samples add. With it `unlearn` and
             `forget` take them back on any machine, without the samples. It reveals the features of
@@ -278,9 +289,9 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         """
         with self._changes:
             if not self.__sklearn_is_fitted__():
-                return self._fit(X, y, receipt)
+                return self._fit(X, y, receipt, sample_weight)
             self._check_parameters()
-            arrays, labels = self._samples(X, y, reset=False)
+            arrays, labels = repeated(*self._samples(X, y, reset=False), sample_weight)
             known = self.classes_
             self._teach(self.model_, known, arrays, alike(labels, known), receipt)
         return self
@@ -427,7 +438,11 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         drop_probes: bool = False,
         receipts: Sequence[str | os.PathLike[str]] = (),
     ) -> IVoroClassifier:
-        """Forget a class: afterwards the classifier is the one that never saw it.
+        """Forget a class: afterwards the classifier keeps what it would have kept without it.
+
+        Settings that were chosen on the first classes stay as they are, and so do the variant, the
+        origin and unit of features and the calibration of other classes: where the class was among
+        the first, a classifier that never saw it might have chosen others.
 
         Parameters
         ----------
@@ -512,7 +527,8 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         other : IVoroClassifier
-            A classifier that started from the same model, or has the same settings and range.
+            A classifier of the same variant and layers. Settings that decide what is kept of a
+            sample (of N and K, and ``scatter``) have to be the same; of the others this one's stay.
         ancestor : IVoroClassifier, optional
             What both started from; what it had learned counts once.
 
@@ -523,7 +539,8 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If settings or layers differ, or the first samples chose another origin or unit.
+            If the variant, layers or one of these settings differ, or the first samples chose
+            another origin or unit. The message names what differs.
 
         Examples
         --------
@@ -636,6 +653,32 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         codes = codes_of(groups, len(arrays[0]))
         found, known = self._ask(lambda it: it.probabilities(arrays, self.threads, codes))
         return found[:, known.order]
+
+    def predict_log_proba(
+        self, X: Any, *, groups: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Logarithms of the probabilities of all classes, in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array or list of arrays
+            Features.
+        groups : array-like of shape (n,), optional
+            Rows that are one query; see `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n, classes)
+
+        Examples
+        --------
+        >>> from ivoro import IVoroClassifier
+        >>> model = IVoroClassifier("iVoro").fit([[0.0], [1.0], [5.0], [6.0]], ["a", "a", "b", "b"])
+        >>> model.predict_log_proba([[3.0]]).round(3).tolist()
+        [[-0.693, -0.693]]
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, groups=groups))
 
     def kneighbors(
         self,
@@ -811,29 +854,39 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         self.model_.save(path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> IVoroClassifier:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        labels: type | None = None,
+        threads: int | None = None,
+    ) -> IVoroClassifier:
         """Read a model file, written by `save` or by the program.
 
-        Labels are integers or truth values where all class names are written so, else text.
+        The file names its classes with text, and has no names of columns (``feature_names_in_``).
 
         Parameters
         ----------
         path : path-like
             The file.
+        labels : {str, int, float, bool}, optional
+            The type of the labels. None takes integers or truth values where all class names are
+            written so, else text: labels that were the text ``"0"`` and ``"1"`` need ``str``.
         threads : int, optional
             Number of threads of the classifier.
 
         Returns
         -------
         IVoroClassifier
-            With the settings of the file as its parameters.
+            With the settings of the file as its parameters, chosen ones too: `fit` on a clone of it
+            chooses nothing anew.
 
         Raises
         ------
         OSError
             If the file can't be read.
         ValueError
-            If it is no model file, or is damaged.
+            If it is no model file, or is damaged, or a class name can't be such a label.
 
         Examples
         --------
@@ -852,7 +905,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         loaded = cls(model.variant, threads=threads, **settings)
         loaded.n_features_in_ = model.layers[0][1]
         loaded._begun = loaded._parameters()
-        loaded._settle(model, labels_of(model.classes))
+        loaded._settle(model, labels_as(model.classes, labels))
         return loaded
 
     # -- attributes -------------------------------------------------------------------------------
@@ -860,12 +913,12 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels known, sorted."""
-        return self._known.classes
+        return self._learned.classes
 
     @property
     def model_(self) -> Model:
         """What the classifier is made of."""
-        return self._known.model
+        return self._learned.model
 
     @property
     def centroids_(self) -> Any:
@@ -946,6 +999,14 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_known" in self.__dict__
+
+    @property
+    def _learned(self) -> _Known:
+        if "_known" not in self.__dict__:
+            # raises what is an AttributeError too, so that `hasattr` says no
+            check_is_fitted(self)
+        known: _Known = self._known
+        return known
 
     def _parameters(self) -> dict[str, Any]:
         """All that the first call fixes."""

@@ -62,8 +62,13 @@ class Network:
 @final
 class Model:
     def __new__(
-        cls, variant: str | None, settings: dict[str, Any], budget: float
+        cls,
+        variant: str | None = None,
+        settings: dict[str, Any] | None = None,
+        budget: float = 200.0,
     ) -> Model: ...
+    def __getstate__(self) -> tuple[bytes, int]: ...
+    def __setstate__(self, state: tuple[bytes, int], /) -> None: ...
     def teach(
         self,
         layers: _Layers,

@@ -42,6 +42,31 @@ def labels_of(names: list[str]) -> NDArray[Any]:
     return np.array(names)
 
 
+def labels_as(names: list[str], kind: type | None) -> NDArray[Any]:
+    """Labels for class names of a file, of the type that they had: None finds out what suits."""
+    if kind is None:
+        return labels_of(names)
+    if kind is str:
+        return np.array(names)
+    if kind is bool:
+        if not set(names) <= {"False", "True"}:
+            raise ValueError(f"labels: {_other(names, {'False', 'True'})} is no truth value")
+        return np.array([name == "True" for name in names])
+    if kind in (int, float):
+        try:
+            numbers = [kind(name) for name in names]
+        except ValueError as error:
+            raise ValueError(f"labels: {error}") from None
+        found = whole(numbers) if kind is int else np.array(numbers)
+        if found is not None:
+            return found
+    raise ValueError(f"labels: expected str, int, float, bool or None, found {kind!r}")
+
+
+def _other(names: list[str], known: set[str]) -> str:
+    return next(repr(name) for name in names if name not in known)
+
+
 def whole(numbers: list[int]) -> NDArray[Any] | None:
     """Whole numbers in the type that holds all of them; None if there is no such type."""
     low, high = min(numbers), max(numbers)

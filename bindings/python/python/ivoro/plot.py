@@ -54,13 +54,25 @@ def accuracy(results: Any, ax: Axes | None = None) -> Axes:
     ('iVoro', [[2.0, 90.0], [4.0, 80.0]])
     """
     ax = _axes(ax)
-    for name, phases in _curves(results).items():
+    curves = _curves(results)
+    for at, (name, phases) in enumerate(curves.items()):
         classes = [phase["classes"] for phase in phases]
-        ax.plot(classes, [phase["accuracy"] for phase in phases], marker="o", label=name)
+        # colours come again from the eleventh on, with another line
+        style = ("-", "--", ":", "-.")[at // 10 % 4]
+        accuracies = [phase["accuracy"] for phase in phases]
+        ax.plot(classes, accuracies, style, color=f"C{at % 10}", marker="o", label=name)
     ax.set_xlabel("classes")
     ax.set_ylabel("accuracy (%)")
-    ax.legend()
+    _legend(ax, len(curves))
     return ax
+
+
+def _legend(ax: Axes, entries: int) -> None:
+    """A legend; one of many entries stands beside the picture."""
+    if entries > 8:
+        ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), ncols=1 + entries // 24)
+    else:
+        ax.legend()
 
 
 def _curves(results: Any) -> dict[str, list[dict[str, Any]]]:
@@ -179,7 +191,7 @@ def cells(
     box = box or _around(np.vstack([samples, model.centroids_]))
     centres, weights = model.model_.diagram()
     by_arrival = dict(zip(model.model_.classes, polygons(centres, weights, box), strict=True))
-    colours = {text_of(label): f"C{at % 10}" for at, label in enumerate(model.classes_)}
+    colours = dict(zip(map(text_of, model.classes_), _colours(len(model.classes_)), strict=True))
     for name, colour in colours.items():
         face = to_rgba(colour, 0.25)
         ax.add_patch(Polygon(by_arrival[name], facecolor=face, edgecolor="0.3", label=name))
@@ -190,7 +202,20 @@ def cells(
     ax.scatter(means[:, 0], means[:, 1], c="k", marker="+")
     ax.set_xlim(box[0], box[1])
     ax.set_ylim(box[2], box[3])
+    ax.set_xlabel("feature 0")
+    ax.set_ylabel("feature 1")
+    _legend(ax, len(colours))
     return ax
+
+
+def _colours(count: int) -> list[Any]:
+    """One colour for each class."""
+    if count <= 10:
+        return [f"C{at}" for at in range(count)]
+    from matplotlib import colormaps
+
+    colours: list[Any] = list(colormaps["turbo"](np.linspace(0.0, 1.0, count)))
+    return colours
 
 
 def _around(points: NDArray[np.float64]) -> Box:

@@ -54,6 +54,7 @@ impl Arguments {
     ) -> Result<Self, clap::Error> {
         let matches = Self::command().try_get_matches_from_mut(line)?;
         let mut arguments = Self::from_arg_matches(&matches)?;
+        arguments.command.unescape_classes();
         let Some((_, given)) = matches.subcommand() else { return Ok(arguments) };
         let (look, model) = match &mut arguments.command {
             Command::Run(run) => {
@@ -73,6 +74,36 @@ impl Arguments {
         look.near = model.parent().map(ToOwned::to_owned);
         Ok(arguments)
     }
+}
+
+impl Command {
+    /// Puts names together that were parted at a comma of their own.
+    fn unescape_classes(&mut self) {
+        let classes = match self {
+            Self::Learn(learn) => &mut learn.classes,
+            Self::Update(update) | Self::Calibrate(update) => &mut update.classes,
+            Self::Retract(retract) => &mut retract.classes,
+            Self::Seal(seal) => &mut seal.classes,
+            _ => return,
+        };
+        if let Some(names) = classes {
+            *names = unescaped(&names.join(","));
+        }
+    }
+}
+
+/// Names between commas; `\,` is a comma of a name and `\\` a backslash.
+fn unescaped(text: &str) -> Vec<String> {
+    let (mut names, mut signs) = (vec![String::new()], text.chars().peekable());
+    while let Some(sign) = signs.next() {
+        let escaped = signs.next_if(|next| sign == '\\' && [',', '\\'].contains(next));
+        match (escaped, names.last_mut()) {
+            (None, _) if sign == ',' => names.push(String::new()),
+            (sign_of_name, Some(name)) => name.push(sign_of_name.unwrap_or(sign)),
+            (_, None) => {}
+        }
+    }
+    names
 }
 
 /// The flags of one kind among those given.
@@ -296,7 +327,7 @@ pub(crate) struct LearnArguments {
     #[arg(long, value_name = "S", default_value_t = 60.0, conflicts_with = "variant")]
     pub(crate) budget_seconds: f64,
 
-    /// Learn only these classes of the file.
+    /// Learn only these classes of the file; \, is a comma of a name.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) classes: Option<Vec<String>>,
 
@@ -334,7 +365,24 @@ pub(crate) enum Format {
     Jsonl,
 }
 
+/// What the columns of `predict` say.
+const COLUMNS: &str = "\
+What is printed for each query:
+  class         the nearest class; runner-up the next one
+  probability   how sure that is, as measured on samples that were asked before they were learned; of
+                ten answers with 90 % about nine are right
+  distance      to the class, in units of the model: comparable within one query only
+  unknown       with --reject: whether the query is stranger than known ones usually are
+  strangeness   (CSV, JSON) how unlike everything known the query is: 1 is usual for a known class
+  HV            (uncertainty in CSV and JSON) how much the views or rows of a query disagree: 0 is not at
+                all; the table has it only where they do
+  burst         with --burst: how many rows the query is made of
+  label         (CSV, JSON) the class in the file, where it has one
+  approximate   (CSV, JSON) whether an index answered, which can be wrong; --exact compares with all
+In CSV a name that begins with = + - @ gets a ' before it, so that no spreadsheet computes it.";
+
 #[derive(Debug, Args)]
+#[command(after_long_help = COLUMNS)]
 pub(crate) struct PredictArguments {
     /// The model file.
     pub(crate) model: PathBuf,
@@ -348,8 +396,8 @@ pub(crate) struct PredictArguments {
     #[arg(long, value_name = "K", default_value = "3")]
     pub(crate) top: NonZeroUsize,
 
-    /// At most this share of known queries may be called unknown wrongly. Default: 0.05, if the model can
-    /// tell.
+    /// At most this share of known queries may be called unknown wrongly: 0.001 to 0.999 (--reject=0.1).
+    /// Default: 0.05, if the model can tell.
     #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.05")]
     pub(crate) reject: Option<f64>,
 
@@ -388,7 +436,7 @@ pub(crate) struct UpdateArguments {
     /// A folder of images by class, or features: of classes the model knows.
     pub(crate) features: PathBuf,
 
-    /// Use only these classes of the file.
+    /// Use only these classes of the file; \, is a comma of a name.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) classes: Option<Vec<String>>,
 
@@ -429,7 +477,7 @@ pub(crate) struct RetractArguments {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) receipt: Vec<PathBuf>,
 
-    /// Take back only these classes.
+    /// Take back only these classes; \, is a comma of a name.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) classes: Option<Vec<String>>,
 
@@ -565,6 +613,14 @@ pub(crate) struct MergeArguments {
     /// The model all of them started from; what they learned there counts once.
     #[arg(long, value_name = "FILE")]
     pub(crate) ancestor: Option<PathBuf>,
+
+    /// Which of the models to take settings from where they differ (default: the first).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) settings_of: Option<PathBuf>,
+
+    /// Replace the file of --out if it is there already.
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
@@ -575,4 +631,18 @@ pub(crate) struct InspectArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unescaped;
+
+    #[test]
+    fn names_may_have_commas() {
+        assert_eq!(unescaped("ant,bee"), ["ant", "bee"]);
+        assert_eq!(unescaped(r"rose\, red,bee"), ["rose, red", "bee"]);
+        assert_eq!(unescaped(r"a\b,c\\,d"), [r"a\b", r"c\", "d"]);
+        assert_eq!(unescaped("a\\"), ["a\\"]);
+        assert_eq!(unescaped(""), [""]);
+    }
 }

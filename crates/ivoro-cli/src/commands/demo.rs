@@ -1,3 +1,5 @@
+//! `ivoro demo`: the whole way on the digits that ship, from training to the table.
+
 use std::path::Path;
 
 use anstream::eprintln;

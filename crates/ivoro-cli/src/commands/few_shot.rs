@@ -1,3 +1,5 @@
+//! `ivoro few-shot`: few samples per class, in several draws and orders.
+
 use std::path::Path;
 
 use ivoro::Split;

@@ -1,3 +1,5 @@
+//! `ivoro figure`: scenes in the plane and t-SNE of one model.
+
 use std::ops::Range;
 use std::path::Path;
 

@@ -11,6 +11,7 @@ use ivoro_vision::recogniser::Seen;
 use crate::args::images::FitArguments;
 use crate::failure::Failure;
 use crate::progress;
+use crate::table::visible;
 
 /// Labelled samples of a folder of images by class, or of the train part of a data set; of the
 /// classes named, if any are. The model takes note of how they were looked at.
@@ -41,7 +42,9 @@ pub(super) fn samples(
 
 /// Names the images that could not be read.
 pub(super) fn say_left_out<T>(seen: &Seen<T>) {
-    seen.broken.iter().for_each(|(_, reason)| eprintln!("left out: {reason}"));
+    seen.broken
+        .iter()
+        .for_each(|(_, reason)| eprintln!("left out: {}", visible(&reason.to_string())));
 }
 
 fn wanted_rows(

@@ -23,14 +23,18 @@ mod variants;
 use std::path::Path;
 
 use clap::CommandFactory;
+use ivoro::Model;
 use ivoro_io::FileLock;
 
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, progress};
 
 /// Runs a command.
 pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
+    if is_about_a_model(&command) {
+        progress::catch_interrupts_until_written();
+    }
     match command {
         Command::Run(arguments) => run::run(&arguments.with_defaults()),
         Command::FewShot(arguments) => few_shot::few_shot(&arguments),
@@ -62,6 +66,29 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
             Ok(output::print(&String::from_utf8_lossy(&script))?)
         }
     }
+}
+
+/// Whether a command reads a model and at most replaces it at its end.
+fn is_about_a_model(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Learn(_)
+            | Command::Predict(_)
+            | Command::Update(_)
+            | Command::Calibrate(_)
+            | Command::Retract(_)
+            | Command::Relabel(_)
+            | Command::Rename(_)
+            | Command::Forget(_)
+            | Command::Seal(_)
+            | Command::Merge(_)
+    )
+}
+
+/// Saves a model as the last step of a command: from here on Ctrl-C comes too late.
+fn save(model: &Model, path: &Path) -> Result<(), Failure> {
+    progress::begin_writing()?;
+    Ok(ivoro_io::save(model, path)?)
 }
 
 /// Holds `what` for writing, so that no second process does the same work at `place`.

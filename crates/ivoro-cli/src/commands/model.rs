@@ -1,17 +1,24 @@
+//! The verbs that teach a model, and those that say what it is.
+
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use indicatif::ProgressBar;
 use ivoro::audit::{NOT_KEPT, audit as list_kept};
-use ivoro::tune::Choice;
-use ivoro::{Budget, Model, NetworkDescription, Receipt, Samples, Variant, settings};
+use ivoro::tune::{Choice, Tuner};
+use ivoro::{
+    Budget, Model, ModelOptions, NetworkDescription, OtherSetting, Receipt, Samples, Variant,
+    settings,
+};
 use ivoro_io::features::{self, FeatureFile};
-use ivoro_io::{FileLock, load, save, save_receipt};
+use ivoro_io::{FileLock, load, save_receipt};
 use ivoro_vision::extract;
 use ivoro_vision::recogniser::{Classifier as _, Taught};
 use serde_json::json;
 
-use super::images;
+use super::{images, save};
 use crate::args::images::LookArguments;
 use crate::args::{
     InputArguments, InspectArguments, LearnArguments, MergeArguments, UpdateArguments,
@@ -93,9 +100,12 @@ pub(super) fn network_of(
     Ok(None)
 }
 
-/// A new model of the variant asked for, or of the one that will suit the samples best.
-fn new_model(arguments: &LearnArguments) -> Model {
-    let options = arguments.settings.options();
+/// A new model of the variant asked for, or of the one that will suit the samples best; what it is doing
+/// stands beside the spinner.
+fn new_model(arguments: &LearnArguments, spinner: &ProgressBar) -> Model {
+    let spinner = spinner.clone();
+    let tuner = Tuner::default().watched(move |step| spinner.set_message(step.to_owned()));
+    let options = ModelOptions { tuner: Arc::new(tuner), ..arguments.settings.options() };
     if let Some(variant) = arguments.variant {
         return Model::new(variant, options);
     }
@@ -125,12 +135,12 @@ fn save_with(
     path: &Path,
     receipt: Option<(&Receipt, &Path)>,
 ) -> Result<(), Failure> {
-    let Some((receipt, place)) = receipt else { return Ok(save(model, path)?) };
+    let Some((receipt, place)) = receipt else { return save(model, path) };
+    progress::begin_writing()?;
     save_receipt(receipt, place)?;
-    save(model, path).map_err(|error| {
+    save(model, path).inspect_err(|_| {
         // nothing was learned that it could take back
         let _ = fs_err::remove_file(place);
-        error.into()
     })
 }
 
@@ -184,17 +194,17 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
     let place = arguments.receipt.as_deref();
     check_place(place)?;
+    let spinner = ProgressBar::new_spinner();
     let mut model = if arguments.model.exists() {
         load_for(&arguments.model, arguments.variant)?
     } else {
-        new_model(arguments)
+        new_model(arguments, &spinner)
     };
     model.set_time(now());
     let before = model.head().classes().len();
     let LearnArguments { features, input, look, classes, .. } = arguments;
     let phase = samples(&mut model, features, input, look, classes.as_ref())?;
-    let spinner =
-        progress::spinner(if before == 0 { "choosing settings, learning" } else { "learning" });
+    let spinner = progress::begun(spinner, "learning");
     let receipt = match place {
         Some(_) => Some(model.learn_with_receipt(&phase)?),
         None => model.learn(&phase).map(|()| None)?,
@@ -262,36 +272,58 @@ pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
 
 /// Merges models.
 pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
-    let _lock = FileLock::acquire(&arguments.out)?;
+    let MergeArguments { models, out, settings_of, .. } = arguments;
+    if out.exists() && !arguments.force {
+        let text = format!("{}: is there already; --force replaces it", out.display());
+        return Err(Failure::Usage(text));
+    }
+    if let Some(path) = settings_of.as_ref().filter(|path| !models.contains(path)) {
+        let text = format!("--settings-of {}: is none of the models to merge", path.display());
+        return Err(Failure::Usage(text));
+    }
+    let _lock = FileLock::acquire(out)?;
     let ancestor = arguments.ancestor.as_deref().map(load).transpose()?;
     let mut text = String::new();
-    let mut models = arguments.models.iter();
-    let first = models.next().ok_or_else(|| Failure::Usage("nothing to merge".to_owned()))?;
+    let (first, others) =
+        models.split_first().ok_or_else(|| Failure::Usage("nothing to merge".to_owned()))?;
     let mut merged = load_to_change(first)?;
-    for path in models {
+    let mut differ = false;
+    for path in others {
         let report = merged.merge(&load(path)?, ancestor.as_ref())?;
         let _ = writeln!(
             text,
-            "{}: {} classes added, {} combined",
+            "{}: {} added, {} combined",
             path.display(),
-            report.added.len(),
+            counted(report.added.len(), "class", "classes"),
             report.combined.len()
         );
         if !report.forgotten.is_empty() {
             let names = visible(&report.forgotten.join(", "));
             let _ = writeln!(text, "forgotten since the ancestor: {names}");
         }
+        differ |= !report.settings.is_empty();
+        for OtherSetting { name, own, other } in &report.settings {
+            let (own_of, other_of) = (first.display(), path.display());
+            let _ = writeln!(text, "{name} differs: {own} in {own_of}, {other} in {other_of}");
+        }
     }
-    save(&merged, &arguments.out)?;
-    let known = merged.head().classes().len();
-    let _ = writeln!(text, "{}: {known} classes", arguments.out.display());
+    if differ {
+        let chosen = settings_of.as_ref().unwrap_or(first);
+        if chosen != first {
+            merged.take_settings(&load(chosen)?)?;
+        }
+        let _ = writeln!(text, "settings are those of {}", chosen.display());
+    }
+    save(&merged, out)?;
+    let known = counted(merged.head().classes().len(), "class", "classes");
+    let _ = writeln!(text, "{}: {known}", out.display());
     Ok(output::print(&text)?)
 }
 
 /// Calibrates a model on samples that it has not learned.
 pub(crate) fn calibrate(arguments: &UpdateArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
-    let mut model = load(&arguments.model)?;
+    let mut model = load_to_change(&arguments.model)?;
     let UpdateArguments { features, input, look, classes, .. } = arguments;
     let held_out = samples(&mut model, features, input, look, classes.as_ref())?;
     model.calibrate(&held_out)?;

@@ -1,4 +1,7 @@
-use std::io::{self, BufWriter, Write};
+//! `ivoro predict`: asks a model about features or photos.
+
+use std::borrow::Cow;
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -14,10 +17,10 @@ use serde_json::json;
 
 use super::images::say_left_out;
 use crate::args::{BurstChoice, Format, PredictArguments};
-use crate::commands::model::{network_of, read};
+use crate::commands::model::{counted, network_of, read};
 use crate::failure::Failure;
 use crate::progress;
-use crate::table::Table;
+use crate::table::{Table, visible};
 
 /// Queries answered before the first results are printed; a whole number of bursts.
 const BATCH: usize = 4096;
@@ -136,9 +139,19 @@ fn note(about: Approximation) {
     );
 }
 
+/// The columns of the table that stand only where they say something.
+const RUNNER_UP: usize = 4;
+const HV: usize = 5;
+const BURST: usize = 7;
+
 /// Prints predictions as they come and counts how many are right.
 struct Printer<'a> {
     format: Format,
+    on_terminal: bool,
+    /// Whether more than one class was asked for.
+    several: bool,
+    /// Whether the views or rows of a query disagreed anywhere.
+    disagree: bool,
     /// The most rows of a burst, where bursts were asked for.
     burst: Option<usize>,
     labels: Option<&'a Samples>,
@@ -165,6 +178,9 @@ impl<'a> Printer<'a> {
         ];
         Self {
             format: arguments.format,
+            on_terminal: io::stdout().is_terminal(),
+            several: arguments.top.get() > 1,
+            disagree: false,
             burst: arguments.burst.map(|_| 0),
             labels,
             table: Table::new(&header, 2),
@@ -194,6 +210,7 @@ impl<'a> Printer<'a> {
         self.right += usize::from(label.as_ref() == Some(&best.class));
         self.unknown += usize::from(prediction.unknown == Some(true));
         self.asked += 1;
+        self.disagree |= prediction.uncertainty > 0.0;
         match self.format {
             Format::Table => self.table.row(cells(query, prediction)),
             Format::Csv => self.csv(query, prediction, label.as_deref())?,
@@ -204,7 +221,7 @@ impl<'a> Printer<'a> {
                     Query::File(path) => value["file"] = json!(path.display().to_string()),
                 }
                 value["label"] = json!(label);
-                writeln!(self.out, "{value}")?;
+                writeln!(self.out, "{}", self.json_text(&value.to_string()))?;
             }
         }
         Ok(())
@@ -231,8 +248,8 @@ impl<'a> Printer<'a> {
         write!(
             self.out,
             "{},{},{unknown},{},{},{},{}",
-            quoted(&name),
-            quoted(label.unwrap_or("")),
+            quoted(&self.text(&name)),
+            quoted(&self.text(label.unwrap_or(""))),
             prediction.uncertainty,
             prediction.strangeness.map_or(String::new(), |value| value.to_string()),
             prediction.burst,
@@ -240,25 +257,28 @@ impl<'a> Printer<'a> {
         )?;
         for candidate in &prediction.top {
             let probability = candidate.probability.map_or(String::new(), |p| format!("{p:.6}"));
-            write!(self.out, ",{},{},{probability}", quoted(&candidate.class), candidate.distance)?;
+            let class = self.text(&candidate.class).into_owned();
+            write!(self.out, ",{},{},{probability}", quoted(&class), candidate.distance)?;
         }
         writeln!(self.out)
     }
 
     fn finish(mut self) -> Result<(), Failure> {
         if self.format == Format::Table {
-            write!(self.out, "{}", self.table)?;
+            self.write_table()?;
         }
         self.out.flush()?;
         let queries = match self.burst {
-            Some(size) => format!("{} burst queries of {size}", self.asked),
-            None => format!("{} queries", self.asked),
+            Some(size) => {
+                counted(self.asked, "burst query", "burst queries") + &format!(" of {size}")
+            }
+            None => counted(self.asked, "query", "queries"),
         };
         if self.mixed > 0 {
             anstream::eprintln!(
-                "note: {} bursts have rows of different labels and count neither as right nor as \
-                 wrong; the rows of an object have to follow each other",
-                self.mixed
+                "note: {} rows of different labels and count neither as right nor as wrong; the \
+                 rows of an object have to follow each other",
+                counted(self.mixed, "burst has", "bursts have")
             );
         }
         let labelled = self.asked - self.mixed;
@@ -268,6 +288,50 @@ impl<'a> Printer<'a> {
                 "{queries}: {share:.2} % right, {} rejected as unknown",
                 self.unknown
             );
+        }
+        Ok(())
+    }
+}
+
+impl Printer<'_> {
+    /// A name as it may be printed: a terminal gets no sign that would steer it.
+    fn text<'t>(&self, name: &'t str) -> Cow<'t, str> {
+        if self.on_terminal { visible(name).into() } else { name.into() }
+    }
+
+    /// The same of JSON, in which some of these signs need not be written out.
+    fn json_text<'t>(&self, json: &'t str) -> Cow<'t, str> {
+        let steers = |sign: char| sign.is_control();
+        if !self.on_terminal || !json.contains(steers) {
+            return json.into();
+        }
+        let shown = |sign: char| match sign {
+            sign if steers(sign) => format!("\\u{:04x}", u32::from(sign)),
+            sign => sign.to_string(),
+        };
+        json.chars().map(shown).collect()
+    }
+
+    /// The table, without columns that would say the same in every row, and what the others mean.
+    fn write_table(&mut self) -> io::Result<()> {
+        let has_bursts = self.burst.is_some();
+        // from the last on, so that the places of the others stay
+        for (column, is_said) in
+            [(BURST, has_bursts), (HV, self.disagree), (RUNNER_UP, self.several)]
+        {
+            if !is_said {
+                self.table.remove_column(column);
+            }
+        }
+        write!(self.out, "{}", self.table)?;
+        self.out.flush()?;
+        if self.disagree {
+            anstream::eprintln!(
+                "HV: how much the views or rows of a query disagree; 0 is not at all"
+            );
+        }
+        if has_bursts {
+            anstream::eprintln!("burst: how many rows the query is made of");
         }
         Ok(())
     }

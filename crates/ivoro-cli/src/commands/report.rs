@@ -1,3 +1,5 @@
+//! `ivoro report`: records become one page with its figures.
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 

@@ -1,3 +1,5 @@
+//! `ivoro run`: compares methods on one data set.
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -5,22 +5,24 @@ use std::path::Path;
 
 use ivoro::audit::audit as list_kept;
 use ivoro::{Head, SealOptions};
-use ivoro_io::{FileLock, load, save};
+use ivoro_io::FileLock;
 
+use super::model::load_to_change;
+use super::save;
 use crate::args::SealArguments;
 use crate::failure::Failure;
 use crate::output;
 
 /// What a sealed class still does, and what it refuses.
-const AFTERWARDS: &str = "  still exact: ask, forget a class, learn new classes, merge with models of \
-other classes that were begun from this one\n  refused from now on: update, and whatever else needs \
-the sums of a sealed class\n";
+const AFTERWARDS: &str = "  still exact: learn new classes, merge with models of other classes that were begun \
+from this one\n  forget: all that is kept of a class alone goes; the metric that all share keeps what the classes \
+of the first sealing gave it\n  refused from now on: update, and whatever else needs the sums of a sealed class\n";
 
 /// Seals classes of a model.
 pub(crate) fn seal(arguments: &SealArguments) -> Result<(), Failure> {
     let out = arguments.out.as_ref().unwrap_or(&arguments.model);
     let _lock = FileLock::acquire(out)?;
-    let mut model = load(&arguments.model)?;
+    let mut model = load_to_change(&arguments.model)?;
     let before = size(&arguments.model)?;
     let options =
         SealOptions { rank: arguments.rank.map(std::num::NonZero::get), bits: arguments.bits };

@@ -8,13 +8,14 @@ use ivoro::head::Forgetting;
 use ivoro::journal::{Entry, NAMES};
 use ivoro::{Model, Receipt, Retracted, Retraction, Samples};
 use ivoro_io::features::Set;
-use ivoro_io::{FileLock, load, load_receipt, save};
+use ivoro_io::{FileLock, load, load_receipt};
 use ivoro_vision::dataset::{ImageInput, collect_images};
 use ivoro_vision::recogniser::Classifier as _;
 use serde_json::json;
 
 use super::images::say_left_out;
 use super::model::{counted, load_to_change, network_of, read, samples};
+use super::save;
 use crate::args::images::LookArguments;
 use crate::args::{
     ForgetArguments, GivingUpArguments, InputArguments, InspectArguments, RelabelArguments,

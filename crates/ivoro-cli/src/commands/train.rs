@@ -1,3 +1,5 @@
+//! `ivoro train`: trains a network on the base classes.
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

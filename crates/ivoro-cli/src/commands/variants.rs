@@ -1,3 +1,5 @@
+//! `ivoro variants`: explains the letters.
+
 use std::fmt::Write as _;
 
 use ivoro::head::{EXTENDED, GRAMMAR, LETTERS, PAPER};

@@ -78,6 +78,21 @@ fn a_damaged_model() {
 }
 
 #[test]
+fn a_file_that_is_no_model_at_all() {
+    let place = Place::new();
+    let jpeg = [0xff, 0xd8, 0xff, 0xe0, 0, 0x10, b'J', b'F', b'I', b'F', 0, 1, 1];
+    std::fs::write(place.path("photo.jpg"), jpeg).unwrap();
+    for command in ["inspect photo.jpg", "predict photo.jpg data.features", "forget photo.jpg ant"]
+    {
+        assert_eq!(
+            refused(&place, command),
+            "error: photo.jpg: this is a JPEG image, not a model\n",
+            "{command}"
+        );
+    }
+}
+
+#[test]
 fn a_value_that_is_not_a_number() {
     let place = Place::new();
     let mut bytes = std::fs::read(place.path("data.features")).unwrap();
@@ -106,7 +121,7 @@ fn a_class_that_returns_or_is_not_there() {
     let place = Place::new();
     place.learn("m.ivoro", "ant,bee", "--variant iVoro").good();
     insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --classes bee,cat"), @"
-    error: class bee was already learned in phase 0; use update to add samples to it
+    error: class bee was already learned in phase 1; use update to add samples to it
     hint: `ivoro update MODEL FEATURES`
     ");
     insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --classes yak"), @"error: class yak of data.features has no training sample");
@@ -121,7 +136,24 @@ fn a_setting_out_of_range() {
     place.learn("m.ivoro", "ant,bee", "--variant iVoro").good();
     let message = place.ivoro("predict m.ivoro data.features --burst 0").bad(2);
     assert!(message.contains("invalid value '0' for '--burst <M>'"), "{message}");
-    insta::assert_snapshot!(refused(&place, "predict m.ivoro data.features --reject 2"), @"error: false-rejection = 2: must lie between 0 and 1");
+    insta::assert_snapshot!(refused(&place, "predict m.ivoro data.features --reject=2"), @"error: --reject=2: expected a share of known queries from 0.001 to 0.999; nothing was measured beyond");
+    for share in ["0", "0.0009", "1"] {
+        let text = refused(&place, &format!("predict m.ivoro data.features --reject={share}"));
+        assert!(text.starts_with(&format!("error: --reject={share}: expected")), "{text}");
+    }
+}
+
+/// Thresholds of large shares are as far apart as those of small ones.
+#[test]
+fn a_larger_share_rejects_more() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee,cat,dog,eel,fox", "--variant iVoro").good();
+    let rejected = |share: &str| {
+        let done = place.ivoro(&format!("predict m.ivoro data.features --reject={share}"));
+        done.good().matches(" unknown\n").count()
+    };
+    let shares = ["0.001", "0.3", "0.5", "0.9", "0.999"].map(rejected);
+    assert!(shares.is_sorted() && shares[1] < shares[2] && shares[2] < shares[3], "{shares:?}");
 }
 
 #[test]

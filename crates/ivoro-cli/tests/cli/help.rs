@@ -59,12 +59,12 @@ fn every_flag_stands_under_its_heading() {
       Training: --network --embedding --recipe --epochs --batch --rate --validation --training-seed
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro few-shot
       Options: --shots --threads --draws --orders --variants --peers --ranpac-dim --out --json --csv --holdout --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro reproduce
       Options: --quick --threads --data --grid --backbone --out --cache --device --list --help
       Images: --size --fit --skip-broken
@@ -92,12 +92,12 @@ fn every_flag_stands_under_its_heading() {
       Options: --samples --threads --variant --protocol --order --data-set --holdout --out --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro figure tsne
       Options: --samples --threads --perplexity --epochs --variant --protocol --order --data-set --holdout --out --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro variants
       Options: --threads --help
     ivoro learn
@@ -106,7 +106,7 @@ fn every_flag_stands_under_its_heading() {
       Images: --size --fit --skip-broken
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro predict
       Options: --threads --top --reject --no-reject --burst --burst-rule --exact --format --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
@@ -129,12 +129,17 @@ fn every_flag_stands_under_its_heading() {
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro rename
       Options: --threads --help
+    ivoro calibrate
+      Options: --classes --threads --receipt --help
+      Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
+      Images: --size --fit --skip-broken
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro forget
       Options: --drop-probes --threads --receipt --strike-names --help
     ivoro seal
       Options: --class --threads --rank --bits --out --help
     ivoro merge
-      Options: --out --threads --ancestor --help
+      Options: --out --threads --ancestor --settings-of --force --help
     ivoro inspect
       Options: --json --threads --help
     ivoro audit

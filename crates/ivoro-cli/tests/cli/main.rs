@@ -7,6 +7,7 @@ mod harness;
 mod help;
 mod images;
 mod models;
+mod names;
 mod processes;
 mod report;
 mod reproduce;

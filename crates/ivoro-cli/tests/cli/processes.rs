@@ -1,4 +1,4 @@
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn a_model_that_another_process_writes_is_locked() {
     for command in [
         "update m.ivoro data.features --classes ant",
         "forget m.ivoro ant",
-        "merge m.ivoro m.ivoro --out m.ivoro",
+        "merge m.ivoro m.ivoro --out m.ivoro --force",
     ] {
         assert!(place.ivoro(command).bad(2).contains("locked by another process"));
     }
@@ -63,6 +63,75 @@ fn a_process_killed_while_it_learns_leaves_the_old_model_or_the_new() {
         place.ivoro("learn m.ivoro many.features").good();
     }
     place.ivoro("forget m.ivoro ant --drop-probes").good();
+}
+
+/// Killed in the middle of writing: the next command that changes the model clears up, one that only
+/// asks does not.
+#[cfg(unix)]
+#[test]
+fn a_writer_killed_in_the_middle_leaves_nothing_for_long() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee", "--variant iVoro").good();
+    let model = place.bytes("m.ivoro");
+    // the signal for a file that is too large ends the process while the temporary file is there
+    let script = "ulimit -c 0; ulimit -f 1; exec \"$0\" \"$@\"";
+    let mut command = Command::new("sh");
+    command.current_dir(place.folder()).args(["-c", script, env!("CARGO_BIN_EXE_ivoro")]);
+    let killed = command.args(["forget", "m.ivoro", "ant"]).output().unwrap();
+    assert_eq!(killed.status.code(), None, "ended by a signal");
+    assert_eq!(place.bytes("m.ivoro"), model);
+    let left = || place.names().into_iter().filter(|name| name.ends_with(".tmp")).count();
+    assert_eq!(left(), 1, "{:?}", place.names());
+    place.ivoro("inspect m.ivoro").good();
+    assert_eq!(left(), 1);
+    place.ivoro("forget m.ivoro ant").good();
+    assert_eq!(place.names(), ["data.features", "m.ivoro"]);
+}
+
+/// What takes long says so where there is no terminal, and Ctrl-C says what became of it.
+#[cfg(unix)]
+#[test]
+fn a_long_command_says_what_it_does_and_can_be_stopped() {
+    let place = Place::new();
+    place.write("many.features", &samples(5, 2..6, 400), None);
+    let before = place.names();
+    // without end, as far as a test can wait
+    let endless =
+        "learn new.ivoro many.features --variant iVoro-D --optimiser adam --iterations 1000000";
+    let mut command = place.command(endless);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.next().unwrap();
+    assert!(first.starts_with("choosing weight-decay with iVoro-D: "), "{first}");
+    assert!(first.ends_with(" seconds gone"), "{first}");
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(lines.last().unwrap(), "stopped; nothing was changed");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let is_lock = |name: &String| name.ends_with(".lock");
+    let left: Vec<String> = place.names().into_iter().filter(|name| !is_lock(name)).collect();
+    assert_eq!(left, before);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_write_protected_model_is_not_replaced() {
+    let place = Place::new();
+    place.learn("m.ivoro", "ant,bee", "--variant iVoro").good();
+    let before = place.bytes("m.ivoro");
+    let mut permissions = std::fs::metadata(place.path("m.ivoro")).unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(place.path("m.ivoro"), permissions).unwrap();
+    for command in [
+        "learn m.ivoro data.features --classes cat",
+        "forget m.ivoro ant",
+        "merge m.ivoro m.ivoro --out m.ivoro --force",
+    ] {
+        let text = place.ivoro(command).bad(2);
+        assert_eq!(text, "error: m.ivoro: is write-protected, so it is not changed\n", "{command}");
+    }
+    place.ivoro("predict m.ivoro data.features").good();
+    assert_eq!(place.bytes("m.ivoro"), before);
 }
 
 /// A disk that takes no more than a few hundred bytes of a file.

@@ -18,12 +18,12 @@
 //! the network, has no part in a comparison on frozen features.
 
 use super::PeerSettings;
+use super::checked::Method;
 use super::intake::Phase;
 use super::random::{Directions, mapped};
 use super::regression::Regression;
 use super::rows::{append, normalised, one_hot, single_bytes, triangle};
 use super::spectrum::Spectrum;
-use super::student::Method;
 use ivoro::Matrix;
 use ivoro::Result;
 use ivoro::lift::normals;

@@ -18,10 +18,10 @@
 use rayon::prelude::*;
 
 use super::PeerSettings;
+use super::checked::Method;
 use super::intake::Phase;
 use super::random::{Directions, mapped};
 use super::regression::Regression;
-use super::student::Method;
 use ivoro::Matrix;
 use ivoro::Result;
 

@@ -25,9 +25,9 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use super::PeerSettings;
+use super::checked::Method;
 use super::intake::Phase;
 use super::rows::{normalised, single_bytes, triangle};
-use super::student::Method;
 use ivoro::Matrix;
 use ivoro::Result;
 use ivoro::linalg::{self, Symmetric};

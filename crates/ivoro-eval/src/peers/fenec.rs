@@ -18,11 +18,11 @@
 use std::sync::OnceLock;
 
 use super::PeerSettings;
+use super::checked::Method;
 use super::clusters;
 use super::fecam::{Covariance, Zeros, tukey};
 use super::intake::Phase;
 use super::rows::{normalised, single_bytes, triangle};
-use super::student::Method;
 use ivoro::Matrix;
 use ivoro::Result;
 use ivoro::linalg;

@@ -9,10 +9,10 @@
 use rayon::prelude::*;
 
 use super::PeerSettings;
+use super::checked::Method;
 use super::intake::{Phase, sums};
 use super::logistic::Objective;
 use super::rows::{append, single_bytes};
-use super::student::Method;
 use ivoro::Matrix;
 use ivoro::Result;
 use ivoro::lbfgs;

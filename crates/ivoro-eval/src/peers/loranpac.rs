@@ -18,10 +18,10 @@
 use rayon::prelude::*;
 
 use super::PeerSettings;
+use super::checked::Method;
 use super::intake::{Phase, sums};
 use super::rows::{append, single, single_bytes};
 use super::spectrum::Spectrum;
-use super::student::Method;
 use ivoro::Matrix;
 use ivoro::Result;
 use ivoro::lift::Lift;

@@ -8,6 +8,7 @@
 //! matrices), not what can be computed again from it (weights, inverses).
 
 mod anacp;
+mod checked;
 mod clusters;
 mod dsal;
 mod fecam;
@@ -28,16 +29,15 @@ mod rows;
 mod settings;
 mod slda;
 mod spectrum;
-mod student;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use checked::{CheckedPeer, Method};
 pub use look::Look;
 pub use settings::PeerSettings;
-use student::{Method, Student};
 
 use crate::learner::Learner;
 use ivoro::{Error, Result};
@@ -139,17 +139,17 @@ impl Peer {
         let settings = *settings;
         let given = (self, look, settings);
         match self {
-            Self::Ncm => student(given, ncm::Ncm::default()),
-            Self::NcmCosine => student(given, ncm_cosine::NcmCosine::default()),
-            Self::Slda => student(given, slda::Slda::new(settings)),
-            Self::Fecam => student(given, fecam::Fecam::new(settings)),
-            Self::Ranpac => student(given, ranpac::Ranpac::new(settings)),
-            Self::Klda => student(given, klda::Klda::new(settings)),
-            Self::Dsal => student(given, dsal::Dsal::new(settings)),
-            Self::Loranpac => student(given, loranpac::Loranpac::new(settings)),
-            Self::Anacp => student(given, anacp::Anacp::new(settings)),
-            Self::Fenec => student(given, fenec::Fenec::new(settings)),
-            Self::Joint => student(given, joint::Joint::new(settings)),
+            Self::Ncm => checked(given, ncm::Ncm::default()),
+            Self::NcmCosine => checked(given, ncm_cosine::NcmCosine::default()),
+            Self::Slda => checked(given, slda::Slda::new(settings)),
+            Self::Fecam => checked(given, fecam::Fecam::new(settings)),
+            Self::Ranpac => checked(given, ranpac::Ranpac::new(settings)),
+            Self::Klda => checked(given, klda::Klda::new(settings)),
+            Self::Dsal => checked(given, dsal::Dsal::new(settings)),
+            Self::Loranpac => checked(given, loranpac::Loranpac::new(settings)),
+            Self::Anacp => checked(given, anacp::Anacp::new(settings)),
+            Self::Fenec => checked(given, fenec::Fenec::new(settings)),
+            Self::Joint => checked(given, joint::Joint::new(settings)),
         }
     }
 
@@ -169,11 +169,11 @@ impl Peer {
     }
 }
 
-fn student(
+fn checked(
     (peer, look, settings): (Peer, Look, PeerSettings),
     method: impl Method + 'static,
 ) -> Box<dyn Learner> {
-    Box::new(Student::new(peer, look, settings, method))
+    Box::new(CheckedPeer::new(peer, look, settings, method))
 }
 
 impl fmt::Display for Peer {

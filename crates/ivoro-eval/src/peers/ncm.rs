@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
+use super::checked::Method;
 use super::intake::Phase;
 use super::rows::{append, single_bytes};
-use super::student::Method;
 use ivoro::Matrix;
 use ivoro::Result;
 use ivoro::linalg::squared_distance;

@@ -3,9 +3,9 @@
 
 use rayon::prelude::*;
 
+use super::checked::Method;
 use super::intake::Phase;
 use super::rows::{append, normalised, single_bytes};
-use super::student::Method;
 use ivoro::Matrix;
 use ivoro::Result;
 use ivoro::linalg;

@@ -12,9 +12,9 @@
 
 use rayon::prelude::*;
 
+use super::checked::Method;
 use super::intake::{Phase, members, sums};
 use super::rows::{append, single, single_bytes, triangle};
-use super::student::Method;
 use super::{PeerSettings, ridge};
 use ivoro::Matrix;
 use ivoro::Result;

@@ -1,3 +1,5 @@
+//! Settings of the peers, with their published values and ranges.
+
 use serde::{Deserialize, Serialize};
 
 use ivoro::{Error, Result};

@@ -15,9 +15,9 @@
 use rayon::prelude::*;
 
 use super::PeerSettings;
+use super::checked::Method;
 use super::intake::Phase;
 use super::rows::{append, single_bytes, triangle};
-use super::student::Method;
 use ivoro::Matrix;
 use ivoro::Result;
 use ivoro::linalg::{self, Symmetric};

@@ -1,3 +1,5 @@
+//! Tests of the header of `.npy` files.
+
 use super::*;
 
 fn parsed(text: &str) -> Result<Header, String> {

@@ -1,3 +1,5 @@
+//! Tests of training with libtorch on the CPU.
+
 use super::*;
 use ivoro_vision::network::Weights;
 use ivoro_vision::shape::Shape;

@@ -29,7 +29,7 @@ impl EpochLoop<'_, '_> {
     pub(super) fn train_epochs(
         &mut self,
         rows: Vec<usize>,
-        student: &mut dyn CustomLossTrainer,
+        network: &mut dyn CustomLossTrainer,
         method: &mut dyn Method,
         head: &mut Head,
         each_step: &mut dyn FnMut(Progress) -> bool,
@@ -65,13 +65,13 @@ impl EpochLoop<'_, '_> {
                     rate,
                     index: *count,
                 };
-                let points = student.embed(pixels)?;
+                let points = network.embed(pixels)?;
                 let loss = method.loss(&step, &points, head)?;
                 if !loss.value.is_finite() {
                     return Err(Error::Diverged { epoch: epoch + 1, loss: loss.value });
                 }
-                student.backward(&loss.points)?;
-                student.apply_gradient(rate)?;
+                network.backward(&loss.points)?;
+                network.apply_gradient(rate)?;
                 head.change(&recipe, rate);
                 *count += 1;
                 Ok(())

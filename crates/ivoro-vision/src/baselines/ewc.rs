@@ -48,7 +48,7 @@ impl Method for Ewc {
     fn begin(&mut self, _: &Phase, data: &mut PhaseData<'_, '_>, _: &mut Head) -> Result<()> {
         let Some(anchor) = &self.network else { return Ok(()) };
         let importance = anchor.importance.iter().map(|value| self.strength * value).collect();
-        data.student.hold(&Anchor { at: anchor.at.clone(), importance })
+        data.trained.hold(&Anchor { at: anchor.at.clone(), importance })
     }
 
     fn finish(
@@ -90,12 +90,12 @@ fn importance(data: &mut PhaseData<'_, '_>, head: &Head) -> Result<(Vec<f32>, Ve
     let (mut network, mut own) = (Vec::new(), Vec::new());
     let mut head = head.clone();
     let recipe = data.recipe;
-    data.each_batch((BATCH, BATCHES), |student, pixels, labels| {
-        let points = student.embed(pixels)?;
+    data.each_batch((BATCH, BATCHES), |trained, pixels, labels| {
+        let points = trained.embed(pixels)?;
         let step = Step { labels, before: None, old: 0, recipe, rate: 0.0, index: 0 };
         let loss = FineTuning.loss(&step, &points, &mut head)?;
-        student.backward(&loss.points)?;
-        add_squares(&mut network, &student.gradient()?);
+        trained.backward(&loss.points)?;
+        add_squares(&mut network, &trained.gradient()?);
         add_squares(&mut own, head.gradient_mut());
         head.gradient_mut().fill(0.0);
         Ok(())

@@ -37,7 +37,7 @@ pub(super) struct PhaseData<'s, 'a> {
     phase: &'s Phase,
     pub(super) recipe: &'s Recipe,
     pub(super) weights: &'s Weights,
-    pub(super) student: &'s mut dyn CustomLossTrainer,
+    pub(super) trained: &'s mut dyn CustomLossTrainer,
     pub(super) backbone: &'s dyn Backbone,
 }
 
@@ -48,10 +48,10 @@ impl<'s, 'a> PhaseData<'s, 'a> {
         phase: &'s Phase,
         recipe: &'s Recipe,
         weights: &'s Weights,
-        student: &'s mut dyn CustomLossTrainer,
+        trained: &'s mut dyn CustomLossTrainer,
         backbone: &'s dyn Backbone,
     ) -> Self {
-        Self { trainer, phase, recipe, weights, student, backbone }
+        Self { trainer, phase, recipe, weights, trained, backbone }
     }
 
     /// Points of the phase's training images, as they are.
@@ -113,7 +113,7 @@ impl<'s, 'a> PhaseData<'s, 'a> {
             augment(&mut images.pixels, images.shape, rows, &self.recipe.augmentation, stream);
             let labels: Vec<usize> =
                 rows.iter().filter_map(|&row| self.trainer.place(row)).collect();
-            work(self.student, &images.pixels, &labels)?;
+            work(self.trained, &images.pixels, &labels)?;
             done += 1;
         }
         Ok(done)

@@ -280,19 +280,19 @@ fn the_penalty_holds_weights_that_matter() {
     let images = data.train.read(&rows, fit(), Broken::Fail).unwrap();
     let moved = |importance: f32| -> f32 {
         let recipe = Recipe { optimiser: Optimiser::Momentum, rotations: false, ..recipe() };
-        let mut student = CpuEngine
+        let mut trained = CpuEngine
             .trainer(&weights.architecture, &recipe, &weights.normalisation, SHAPE, &state)
             .unwrap();
         let count = weights.learned.len();
         let anchor = Anchor { at: weights.learned.clone(), importance: vec![importance; count] };
-        student.hold(&anchor).unwrap();
+        trained.hold(&anchor).unwrap();
         for _ in 0..20 {
-            let points = student.embed(&images.pixels).unwrap();
+            let points = trained.embed(&images.pixels).unwrap();
             let push = Matrix::new(12, points.cols(), vec![0.1; 12 * points.cols()]).unwrap();
-            student.backward(&push).unwrap();
-            student.apply_gradient(1e-3).unwrap();
+            trained.backward(&push).unwrap();
+            trained.apply_gradient(1e-3).unwrap();
         }
-        let after = student.state().unwrap().learned;
+        let after = trained.state().unwrap().learned;
         after.iter().zip(&weights.learned).map(|(a, b)| (a - b).powi(2)).sum::<f32>().sqrt()
     };
     let (free, held) = (moved(0.0), moved(30.0));
@@ -308,7 +308,7 @@ fn the_gradient_of_points_reaches_every_weight_as_finite_differences_say() {
     );
     let pixels = dataset().train.read(&[0, 1, 2, 3, 4, 5], fit(), Broken::Fail).unwrap().pixels;
     let recipe = Recipe { rotations: false, ..recipe() };
-    let student = |learned: Vec<f32>| {
+    let trained = |learned: Vec<f32>| {
         let state = State { learned, measured: weights.measured.clone(), ..State::default() };
         CpuEngine
             .trainer(&weights.architecture, &recipe, &weights.normalisation, SHAPE, &state)
@@ -319,7 +319,7 @@ fn the_gradient_of_points_reaches_every_weight_as_finite_differences_say() {
         let values = points.as_slice().iter().enumerate();
         values.map(|(at, &value)| f64::from(value) * f64::from(push(at))).sum()
     };
-    let mut first = student(weights.learned.clone());
+    let mut first = trained(weights.learned.clone());
     let points = first.embed(&pixels).unwrap();
     let count = points.as_slice().len();
     let gradient = Matrix::new(6, points.cols(), (0..count).map(push).collect()).unwrap();
@@ -330,7 +330,7 @@ fn the_gradient_of_points_reaches_every_weight_as_finite_differences_say() {
         let moved = |step: f32| {
             let mut learned = weights.learned.clone();
             learned[at] += step;
-            loss(&student(learned).embed(&pixels).unwrap())
+            loss(&trained(learned).embed(&pixels).unwrap())
         };
         let slope = (moved(1e-3) - moved(-1e-3)) / 2e-3;
         let close = (slope - f64::from(found[at])).abs() < 0.05 * slope.abs() + 5e-3;

@@ -217,10 +217,10 @@ impl<'a> IncrementalTrainer<'a> {
         model: &mut TrainedModel,
     ) -> Result<()> {
         let recipe = self.recipe_for(method);
-        let mut student = self.student(&recipe, &model.weights)?;
+        let mut trained = self.trained(&recipe, &model.weights)?;
         let backbone = self.engine.backbone(&model.weights)?;
         let weights = &model.weights;
-        let mut data = PhaseData::new(self, phase, &recipe, weights, &mut *student, &*backbone);
+        let mut data = PhaseData::new(self, phase, &recipe, weights, &mut *trained, &*backbone);
         if method.sisters() == 1 {
             let own = data.points()?;
             fit(&mut model.head, &own.points, &recipe, FIRST_EPOCHS, |head, points, rows| {
@@ -250,13 +250,13 @@ impl<'a> IncrementalTrainer<'a> {
         let recipe = self.recipe_for(method);
         let old_head = model.head.clone();
         let mut before: Option<Box<dyn Backbone>> = None;
-        let mut student = self.student(&recipe, &model.weights)?;
+        let mut trained = self.trained(&recipe, &model.weights)?;
         if phase.index > 0 {
             let outputs = phase.classes.len() * method.sisters();
             model.head.grow(outputs, mix(recipe.seed, phase.index as u64));
             let backbone = self.engine.backbone(&model.weights)?;
             let weights = &model.weights;
-            let mut data = PhaseData::new(self, phase, &recipe, weights, &mut *student, &*backbone);
+            let mut data = PhaseData::new(self, phase, &recipe, weights, &mut *trained, &*backbone);
             method.begin(phase, &mut data, &mut model.head)?;
             before = method.needs_before().then_some(backbone);
         }
@@ -270,17 +270,17 @@ impl<'a> IncrementalTrainer<'a> {
             old_head: &old_head,
             steps_done: 0,
         };
-        if !epoch_loop.train_epochs(rows, &mut *student, method, &mut model.head, each_step)? {
+        if !epoch_loop.train_epochs(rows, &mut *trained, method, &mut model.head, each_step)? {
             return Ok(false);
         }
-        self.finish(phase, &recipe, &mut *student, method, model)?;
+        self.finish(phase, &recipe, &mut *trained, method, model)?;
         let Some(share) = method.balanced().filter(|_| phase.index > 0) else { return Ok(true) };
         let epochs = ((recipe.epochs as f64 * share).ceil() as usize).max(1);
         let seed = mix(recipe.seed, BALANCE);
         let shorter = recipe.clone().in_epochs(epochs);
         let gentler = Recipe { rate: GENTLER * recipe.rate, seed, ..shorter };
         // all outputs, new ones too, are distilled from the network as the phase has left it
-        let mut student = self.student(&gentler, &model.weights)?;
+        let mut trained = self.trained(&gentler, &model.weights)?;
         let left = model.head.clone();
         let before = Some(self.engine.backbone(&model.weights)?);
         let mut epoch_loop = EpochLoop {
@@ -293,10 +293,10 @@ impl<'a> IncrementalTrainer<'a> {
         };
         model.head.begin();
         let rows = method.memory().map_or(Vec::new(), |memory| memory.rows().to_vec());
-        if !epoch_loop.train_epochs(rows, &mut *student, method, &mut model.head, each_step)? {
+        if !epoch_loop.train_epochs(rows, &mut *trained, method, &mut model.head, each_step)? {
             return Ok(false);
         }
-        self.finish(phase, &recipe, &mut *student, method, model)?;
+        self.finish(phase, &recipe, &mut *trained, method, model)?;
         Ok(true)
     }
 
@@ -305,17 +305,17 @@ impl<'a> IncrementalTrainer<'a> {
         &self,
         phase: &Phase,
         recipe: &Recipe,
-        student: &mut dyn CustomLossTrainer,
+        trained: &mut dyn CustomLossTrainer,
         method: &mut dyn Method,
         model: &mut TrainedModel,
     ) -> Result<()> {
-        let state = student.state()?;
+        let state = trained.state()?;
         let (learned, measured) = state.result();
         model.weights.learned = learned.to_vec();
         model.weights.measured = measured.to_vec();
         let backbone = self.engine.backbone(&model.weights)?;
         let weights = &model.weights;
-        let mut data = PhaseData::new(self, phase, recipe, weights, student, &*backbone);
+        let mut data = PhaseData::new(self, phase, recipe, weights, trained, &*backbone);
         method.finish(phase, &mut data, &mut model.head)
     }
 
@@ -366,7 +366,7 @@ impl<'a> IncrementalTrainer<'a> {
         Recipe { batch, rotations: false, average: None, ..self.recipe.clone() }
     }
 
-    fn student(&self, recipe: &Recipe, weights: &Weights) -> Result<Box<dyn CustomLossTrainer>> {
+    fn trained(&self, recipe: &Recipe, weights: &Weights) -> Result<Box<dyn CustomLossTrainer>> {
         let state = State {
             learned: weights.learned.clone(),
             measured: weights.measured.clone(),

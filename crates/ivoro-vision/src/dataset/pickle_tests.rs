@@ -1,3 +1,5 @@
+//! Tests of the reader of pickled arrays.
+
 use super::*;
 
 // pickle.dumps({'data': np.arange(6, dtype=np.uint8).reshape(2, 3), 'labels': [3, -7],

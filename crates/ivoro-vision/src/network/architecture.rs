@@ -3,6 +3,8 @@
 //! Both engines build the same network from one [`Architecture`], and its list of
 //! [`parameters`](Architecture::parameters) is the order in which weights lie in a flat vector.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// What the network sees first.
@@ -35,6 +37,16 @@ pub struct Architecture {
     pub embedding: Option<usize>,
     /// Outputs of the classifier that the network is trained with.
     pub outputs: usize,
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths: Vec<String> = self.widths.iter().map(ToString::to_string).collect();
+        let Self { channels, depth, outputs, .. } = self;
+        write!(f, "{channels} channels, stages of width {}, ", widths.join(", "))?;
+        write!(f, "{depth} blocks each, {outputs} outputs")?;
+        self.embedding.map_or(Ok(()), |embedding| write!(f, ", embedding of {embedding}"))
+    }
 }
 
 /// What a weight does, which decides how it begins and whether the optimiser moves it.

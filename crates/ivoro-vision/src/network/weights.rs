@@ -357,7 +357,7 @@ pub(crate) fn checked_parameters(
     let sensible = |&size: &usize| (1..=1 << 16).contains(&size);
     let fine = sizes.clone().all(sensible) && !widths.is_empty() && *outputs <= 1 << 24;
     if !fine || widths.len() > 16 || *depth > 256 {
-        let what = format!("its architecture has senseless sizes: {architecture:?}");
+        let what = format!("its architecture has senseless sizes: {architecture}");
         return Err(Error::malformed(path, what));
     }
     Ok(architecture.parameters())

@@ -21,6 +21,9 @@ impl Header {
     /// The header of a file of this format whose version and checksum are right.
     pub(super) fn verified(path: &Path, bytes: &[u8], format: &str) -> Result<Self> {
         let malformed = |what: String| Error::malformed(path, what);
+        if let Some(kind) = other_kind(bytes) {
+            return Err(malformed(format!("this is {kind}, not a model")));
+        }
         let broken = |error: SafeTensorError| {
             let what = super::shortage(bytes).unwrap_or_else(|| error.to_string());
             malformed(format!("not a whole model file: {what}"))
@@ -54,5 +57,45 @@ impl Header {
         let description: Description = serde_json::from_str(text)
             .map_err(|error| malformed(format!("the description of the model: {error}")))?;
         Ok(Self { start, metadata, description })
+    }
+}
+
+/// What else a file is that begins so, in words.
+fn other_kind(bytes: &[u8]) -> Option<&'static str> {
+    const KINDS: [(&[u8], &str); 13] = [
+        (b"\xff\xd8\xff", "a JPEG image"),
+        (b"\x89PNG\r\n", "a PNG image"),
+        (b"GIF8", "a GIF image"),
+        (b"II*\0", "a TIFF image"),
+        (b"MM\0*", "a TIFF image"),
+        (b"BM", "a BMP image"),
+        (b"RIFF", "a WebP image or another RIFF file"),
+        (b"%PDF", "a PDF document"),
+        (b"PK\x03\x04", "a zip or .npz archive"),
+        (b"\x1f\x8b", "a gzip archive"),
+        (b"\x93NUMPY", "a .npy array"),
+        (b"PAR1", "a Parquet table"),
+        (b"ARROW1", "an Arrow table"),
+    ];
+    // a model begins with the length of its header, in eight bytes of which the last ones are zero
+    let may_be_one = bytes.get(4..8).is_none_or(|high| high == [0; 4]);
+    let kind = KINDS.iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, kind)| *kind);
+    kind.filter(|_| !may_be_one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::other_kind;
+
+    #[test]
+    fn another_kind_of_file_is_named_and_a_model_is_none() {
+        assert_eq!(other_kind(b"\xff\xd8\xff\xe0\0\x10JFIF"), Some("a JPEG image"));
+        assert_eq!(other_kind(b"\x89PNG\r\n\x1a\n"), Some("a PNG image"));
+        assert_eq!(other_kind(b"PK\x03\x04\x14\0\x01\x02"), Some("a zip or .npz archive"));
+        assert_eq!(other_kind(b"II*\0\x08\0\0\0"), Some("a TIFF image"));
+        // a header of 0x4d42 bytes begins as a BMP image does
+        assert_eq!(other_kind(b"BM\0\0\0\0\0\0{}"), None);
+        assert_eq!(other_kind(b"BM"), None);
+        assert_eq!(other_kind(b""), None);
     }
 }

@@ -20,7 +20,7 @@ use crate::statistics::{ClassStatistics, Grid, SecondMoments, Sums, joined};
 const MOST_CLASSES: usize = 1 << 24;
 const MOST_DIMENSIONS: usize = 1 << 24;
 /// Largest exponent of a unit: beyond, nothing of an `f32` is left.
-const MOST_UNIT: i32 = 150;
+const MOST_UNIT: u32 = 150;
 
 /// Reads a model from the bytes of its file; `name` is for messages.
 pub fn decode(name: &Path, bytes: &[u8]) -> Result<Model> {
@@ -39,7 +39,11 @@ pub fn decode_receipt(name: &Path, bytes: &[u8]) -> Result<Receipt> {
     let description = &reader.header.description;
     let updated: HashSet<String> = description.updated.iter().flatten().cloned().collect();
     let probed = description.phases.iter().any(|learned| learned.probe || learned.residual);
-    if probed || !updated.iter().all(|name| description.classes.contains(name)) {
+    // what a receipt takes back it has class by class
+    let pooled = description.variant.is_metric() && !reader.keeps_second_per_class();
+    let sealed = description.sealed.is_some();
+    if probed || pooled || sealed || !updated.iter().all(|name| description.classes.contains(name))
+    {
         return Err(
             reader.malformed("the description of the receipt contradicts itself".to_owned())
         );
@@ -169,7 +173,7 @@ impl Reader<'_> {
     /// Where points are compared: as they came, unless the file says something else.
     fn places(&self, kind: &str, dims: &[usize], units: &[Vec<i32>]) -> Result<Vec<Place>> {
         let fits = |(exponents, dim): (&Vec<i32>, &usize)| {
-            let usual = exponents.iter().all(|exponent| exponent.abs() <= MOST_UNIT);
+            let usual = exponents.iter().all(|exponent| exponent.unsigned_abs() <= MOST_UNIT);
             usual && (exponents.is_empty() || exponents.len() == *dim)
         };
         let listed = units.is_empty() || units.len() == dims.len();

@@ -85,6 +85,10 @@ impl Reader<'_> {
         let scales = self.vector(&name("direction_scales"), total)?;
         let variances = self.vector(&name("variances"), total)?;
         let rests = self.vector(&name("rests"), classes)?;
+        let fits = |&scale: &f32| scale >= 0.0 && (scale * f32::from(i16::MAX)).is_finite();
+        if !centre_scales.iter().chain(&scales).all(fits) {
+            return Err(bad("belongs to a scale that can't be"));
+        }
         if variances.iter().chain(&rests).any(|value| !(value.is_normal() && *value > 0.0)) {
             return Err(self.malformed(format!("block {block}: a sealed variance is not positive")));
         }

@@ -8,6 +8,7 @@ use super::safetensors_header;
 use super::target::Tensor;
 use super::write_sealed;
 use super::{Description, FORMAT, PLAIN_VERSION, PhaseShape, RECEIPT, VERSION, checksum};
+use crate::calibration::Calibration;
 use crate::error::{Error, Result};
 use crate::head::{LearnedClass, LearnedPhase, Place};
 use crate::model::{Model, Receipt};
@@ -80,10 +81,14 @@ fn is_new(name: &str) -> bool {
     ["high.", "second_high.", "origin.", "probe_origin."].iter().any(|new| name.starts_with(new))
 }
 
-/// Whether points of the model have the unit that they came in, no class is sealed, and nothing says how
-/// images became features: a program that does not know that would take images in any way.
+/// Whether nothing is in the model that version 1 has no word for: points have the unit that they came
+/// in, no class is sealed, there is no journal, no machine and no lesson, and nothing says how images
+/// became features.
 fn is_plain(model: &Model) -> bool {
-    if model.head().parts().frozen.is_some() || model.description.is_some() {
+    let lessons = matches!(model.calibration, Some(Calibration::Lessons(_)));
+    let told = !model.journal.is_empty() || !model.machines.is_empty();
+    let told = told || model.description.is_some();
+    if model.head().parts().frozen.is_some() || lessons || told {
         return false;
     }
     let frame = model.head().parts().frame;

@@ -1,3 +1,5 @@
+//! The hyperplane between two centres.
+
 use crate::error::{Error, Result};
 
 /// The hyperplane halfway between two centres: vᵀz = q, with v = (c₁−c₂)/‖c₁−c₂‖ and

@@ -1,3 +1,5 @@
+//! Cluster-to-cluster diagrams: classes and queries of several points.
+
 use crate::diagram::PowerDiagram;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;

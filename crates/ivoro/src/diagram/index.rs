@@ -1,3 +1,5 @@
+//! An index of very many centres, which looks at few of them per query.
+
 use rayon::prelude::*;
 
 use crate::diagram::{Nearest, PowerDiagram, squared_length};

@@ -1,3 +1,5 @@
+//! Power diagrams: centres with weights, and the distances of queries to them.
+
 use std::borrow::Cow;
 use std::sync::OnceLock;
 

@@ -1,3 +1,5 @@
+//! What a head says of queries: distances, strangeness and disagreement; and bursts of queries.
+
 use crate::diagram::Nearest;
 use crate::error::{Error, Result};
 use crate::head::Head;

@@ -1,3 +1,5 @@
+//! From sums to diagrams: centres, covariances and the metric of each block.
+
 use std::sync::{Arc, OnceLock};
 
 use crate::diagram::{PowerDiagram, squared_length};
@@ -16,6 +18,9 @@ use crate::statistics::{ClassStatistics, Grid, SecondMoments, Sums, within_scatt
 
 /// Σ z zᵀ of a block, of one class or of all together, wherever it is kept.
 pub(crate) type Scatter<'a> = dyn FnMut(usize, Option<usize>) -> Result<Symmetric> + 'a;
+
+/// What is factored.
+const WITHIN: &str = "within-class covariance";
 
 impl Head {
     /// The diagram, built when first asked for.
@@ -157,7 +162,8 @@ impl Head {
         let sums: Vec<_> = classes.map(|kept| (&kept.blocks[block], kept.count)).collect();
         let grid = frame.grids[block];
         let (mut covariance, flat) = self.pooled_covariance(frame, block, &centres, scatter)?;
-        let freedom = sums.iter().map(|(_, count)| count.saturating_sub(1)).sum();
+        let free = sums.iter().map(|(_, count)| count.saturating_sub(1));
+        let freedom = free.fold(0, u64::saturating_add);
         let ridge = self.settings.ridge;
         let spread = Spread::of(&covariance, freedom, ridge);
         let usual = |factor: &Factor| if flat { 0.0 } else { spread.usual(factor) };
@@ -178,11 +184,47 @@ impl Head {
         }
         let diagonal = covariance.diagonal();
         let per_mean = add_ridge(&mut covariance, &frame.places[block], &self.settings);
-        let factor = covariance.factor("within-class covariance", ridge)?;
+        let (factor, exact) = match covariance.factor(WITHIN, ridge) {
+            Err(Error::NotPositiveDefinite { .. }) if ridge > 0.0 && !flat => {
+                (self.factor_rounded(frame, block, &centres, scatter)?, false)
+            }
+            factor => (factor?, true),
+        };
         let usual = usual(&factor);
         let first = self.phases.first().map_or(0, |learned| learned.size);
-        let origin = (per_mean && !flat).then(|| self.origin(&sums, diagonal, grid));
+        let origin = (per_mean && !flat && exact).then(|| self.origin(&sums, diagonal, grid));
         Ok((Metric::whitened(&centres, factor, first, origin), usual))
+    }
+
+    /// The factor of a covariance that rounding has made indefinite. Values in second moments have fewer
+    /// bits than those in sums, and where features are far from zero beside their spread, what the
+    /// products of means lack then outweighs a small ridge. The least of that bound is added with which
+    /// there is a factor.
+    fn factor_rounded(
+        &self,
+        frame: &Frame,
+        block: usize,
+        centres: &Matrix,
+        scatter: &mut Scatter<'_>,
+    ) -> Result<Factor> {
+        let counts = self.classes.iter().map(|class| class.statistics.count as f64);
+        let (samples, classes) = (counts.sum::<f64>(), self.classes.len() as f64);
+        let dims = frame.dims[block] as f64;
+        // |λ| ≤ ‖mean‖ · √dim · unit, in units of the degrees of freedom
+        let lost = frame.grids[block].noise(typical_size(centres)) * dims * samples
+            / (samples - classes).max(1.0);
+        let mut tried =
+            Err(Error::NotPositiveDefinite { what: WITHIN, ridge: self.settings.ridge });
+        for share in [0.01, 0.1, 1.0] {
+            let (mut covariance, _) = self.pooled_covariance(frame, block, centres, scatter)?;
+            add_ridge(&mut covariance, &frame.places[block], &self.settings);
+            covariance.add_diagonal(share * lost);
+            tried = covariance.factor(WITHIN, self.settings.ridge);
+            if tried.is_ok() {
+                break;
+            }
+        }
+        tried
     }
 
     /// What a metric with one ridge is built from.
@@ -318,7 +360,7 @@ impl Head {
 /// The factor of a covariance with a ridge.
 fn ridged(mut covariance: Symmetric, ridge: f64) -> Result<Factor> {
     covariance.add_diagonal(ridge * covariance.mean_diagonal());
-    covariance.factor("within-class covariance", ridge)
+    covariance.factor(WITHIN, ridge)
 }
 
 /// Squared distance between a class's means in two blocks of the same layer.

@@ -1,10 +1,13 @@
+//! Changes of what was learned: update, forget and merge.
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::error::{Error, MergeRefusal, MixedComponent, Result};
 use crate::head::compose::Stage;
 use crate::head::learn::Batch;
-use crate::head::{Frame, Head, LearnedClass, LearnedPhase};
+use crate::head::settings::{SettingInfo, of_variant};
+use crate::head::{Frame, Head, LearnedClass, LearnedPhase, Variant};
 use crate::matrix::Matrix;
 use crate::samples::Samples;
 use crate::statistics::{ClassStatistics, Grid, SecondMoments, Sums};
@@ -55,6 +58,46 @@ pub struct Merging {
     pub combined: Vec<String>,
     /// Classes of the ancestor that one of the two has forgotten since.
     pub forgotten: Vec<String>,
+    /// Settings in which the two differ; they keep the value of the model that was merged into.
+    pub settings: Vec<OtherSetting>,
+}
+
+/// A setting in which two models differ. It acts when queries are measured or on classes yet to come, so
+/// that what both keep can be joined exactly.
+///
+/// ```
+/// # use ivoro::{Matrix, Model, ModelOptions, Samples, Settings};
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
+/// let with_ridge = |ridge| {
+///     let settings = Settings { ridge, ..Settings::default() };
+///     Model::new("iVoro-W".parse().unwrap(), ModelOptions { settings, ..Default::default() })
+/// };
+/// let (mut model, mut other) = (with_ridge(1.0), with_ridge(3.0));
+/// model.learn(&monday.of_classes(|label| label == 0))?;
+/// other.learn(&monday.of_classes(|label| label == 1))?;
+/// let found = &model.merge(&other, None)?.settings[0];
+/// assert_eq!((found.name, found.own.as_str(), found.other.as_str()), ("ridge", "1", "3"));
+/// # Ok::<(), ivoro::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherSetting {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value in the model that was merged into.
+    pub own: String,
+    /// Its value in the other one.
+    pub other: String,
+}
+
+/// Whether a setting decides what is kept of a sample. The others act when queries are measured, or on
+/// phases yet to come.
+fn decides_what_is_kept(info: &SettingInfo, variant: Variant) -> bool {
+    match info.name {
+        "lambda" | "scale" | "shift" | "lift" | "scatter" | "probe-space" | "probe-views" => true,
+        "seed" => variant.lift,
+        _ => false,
+    }
 }
 
 impl Head {
@@ -180,7 +223,8 @@ impl Head {
     /// Merges what another head of the same kind learned. With `ancestor`, the head both started
     /// from, samples that both learned there count once: self + other − ancestor, exactly. A class
     /// of the ancestor that either has forgotten since is forgotten, whatever the other did with
-    /// it; the probes of its phase go with it.
+    /// it; the probes of its phase go with it. Settings that decide what is kept of a sample have to be
+    /// the same; of the others, those of this head stay.
     pub fn merge(&mut self, other: &Self, ancestor: Option<&Self>) -> Result<Merging> {
         self.check_kin(other)?;
         ancestor.map_or(Ok(()), |ancestor| self.check_kin(ancestor))?;
@@ -190,7 +234,7 @@ impl Head {
             (other.refined(&finest)?, ancestor.map(|head| head.refined(&finest)).transpose()?);
         let (other, ancestor) = (&*refined, before.as_deref());
         merged.frame = merged.frame.or_else(|| other.frame.clone());
-        let mut report = Merging::default();
+        let mut report = Merging { settings: self.other_settings(other), ..Merging::default() };
         let (places, earlier) = (self.places(), ancestor.map(Self::places).unwrap_or_default());
         // who names a start without any class says that no sample is at both places
         let apart = ancestor.is_some_and(|head| head.classes.is_empty());
@@ -300,9 +344,12 @@ impl Head {
         if self.variant != other.variant {
             return Err(differ("the variant", self.variant.to_string(), other.variant.to_string()));
         }
-        if self.settings != other.settings {
-            let text = |head: &Self| format!("{:?}", head.settings);
-            return Err(differ("a setting", text(self), text(other)));
+        if let Some(info) =
+            self.differing(other).find(|info| decides_what_is_kept(info, self.variant))
+        {
+            let [own, other] = [self, other].map(|head| info.read(&head.settings).to_string());
+            let reason = MergeRefusal::Setting { name: info.name, own, other };
+            return Err(Error::Merge { reason });
         }
         if self.frozen != other.frozen {
             let text = |head: &Self| match &head.frozen {
@@ -322,14 +369,47 @@ impl Head {
         if *own == (Frame { grids: own.grids.clone(), ..theirs.clone() }) {
             return None;
         }
-        let text = |frame: &Frame| format!("{:?} {:?}", frame.layers, frame.dims);
-        let what = if text(own) == text(theirs) {
-            "the origin or unit of features, which the first samples fix: begin both models from \
-             one that knows no class"
+        let layers = |frame: &Frame| {
+            let layer = |(name, dim): &(String, usize)| format!("{name} ({dim})");
+            let layers: Vec<String> = frame.layers.iter().map(layer).collect();
+            let dims: Vec<String> = frame.dims.iter().map(ToString::to_string).collect();
+            format!("{} in blocks of {}", layers.join(", "), dims.join(", "))
+        };
+        let (what, text): (_, &dyn Fn(&Frame) -> String) = if layers(own) == layers(theirs) {
+            ("the origin or unit of features, which the first samples fix,", &|frame| {
+                let places = frame.places.iter().chain(&frame.probe_places);
+                places.map(ToString::to_string).collect::<Vec<_>>().join("; ")
+            })
         } else {
-            "the layers or dimensions"
+            ("the list of layers", &layers)
         };
         Some((what, text(own), text(theirs)))
+    }
+
+    /// The settings that act under this variant and differ in another head of it.
+    fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'static SettingInfo> + 'a {
+        let differs =
+            |info: &&'static SettingInfo| info.read(&self.settings) != info.read(&other.settings);
+        of_variant(self.variant).filter(differs)
+    }
+
+    fn other_settings(&self, other: &Self) -> Vec<OtherSetting> {
+        let text = |head: &Self, info: &SettingInfo| info.read(&head.settings).to_string();
+        let both = |info: &'static SettingInfo| OtherSetting {
+            name: info.name,
+            own: text(self, info),
+            other: text(other, info),
+        };
+        self.differing(other).map(both).collect()
+    }
+
+    /// Takes over the settings of a head that could be merged: what is kept stays, and is measured as
+    /// that head measures.
+    pub(crate) fn take_settings(&mut self, other: &Self) -> Result<()> {
+        self.check_kin(other)?;
+        self.settings.clone_from(&other.settings);
+        self.changed();
+        Ok(())
     }
 
     fn combine_class(

@@ -1,3 +1,5 @@
+//! From samples to points: which views and layers are averaged, put side by side, transformed and lifted.
+
 use std::ops::Range;
 
 use crate::error::{Error, Result};

@@ -1,3 +1,5 @@
+//! All diagrams of a head: that between phases, and those of the phases with probes.
+
 use std::ops::Range;
 use std::sync::OnceLock;
 

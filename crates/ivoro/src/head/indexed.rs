@@ -1,3 +1,5 @@
+//! Whether and how the index of centres answers for a head.
+
 use crate::diagram::{Index, Nearest, PowerDiagram};
 use crate::error::{Error, Result};
 use crate::head::Head;

@@ -1,3 +1,5 @@
+//! Learning a phase: sums, second moments and probes.
+
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -39,8 +41,7 @@ impl Batch {
             return Err(Error::Size { what, expected: 1, found: 0 });
         }
         // a model file could not be read back if a class had no name
-        if let Some(place) = names.iter().position(|name| !(1..=LONGEST_NAME).contains(&name.len()))
-        {
+        if let Some(place) = names.iter().position(|name| !is_name(name)) {
             return Err(Error::ClassName {
                 origin: features.origin().to_owned(),
                 place,
@@ -51,6 +52,11 @@ impl Batch {
         let labels = features.labels().iter().map(|&label| place[label as usize]).collect();
         Ok(Self { origin: features.origin().to_owned(), names, labels })
     }
+}
+
+/// Whether a model file can hold a class of this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&name.len())
 }
 
 /// Points of a few samples, class by class: its place, its mean and number before, and their rows.

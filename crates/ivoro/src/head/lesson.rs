@@ -1,6 +1,9 @@
+//! What one lesson added: a head of its own, its hash, and where its arithmetic came from.
+
 use crate::error::{Error, Result};
 use crate::head::compose::Stage;
 use crate::head::learn::Batch;
+use crate::head::settings::of_variant;
 use crate::head::{Head, LearnedPhase, ScatterKept};
 use crate::lift::Lift;
 use crate::matrix::Matrix;
@@ -64,14 +67,17 @@ impl Head {
             return Some(("the variant", self.variant.to_string(), other.variant.to_string()));
         }
         // the others change how points are measured, and not the points
-        let points = |head: &Self| {
-            let Self { settings, variant, .. } = head;
-            let transform = variant.normalise.then_some(settings.transform);
-            (transform, variant.lift.then_some((settings.lift, settings.seed)))
-        };
-        if points(self) != points(other) {
-            let text = |head: &Self| format!("{:?}", points(head));
-            return Some(("a setting", text(self), text(other)));
+        let (own, theirs, lift) = (&self.settings, &other.settings, self.variant.lift);
+        let differing = of_variant(self.variant).find(|info| {
+            let of_points = match info.name {
+                "lambda" | "scale" | "shift" | "lift" => true,
+                "seed" => lift,
+                _ => false,
+            };
+            of_points && info.read(own) != info.read(theirs)
+        });
+        if let Some(info) = differing {
+            return Some((info.name, info.read(own).to_string(), info.read(theirs).to_string()));
         }
         self.other_frame(other)
     }

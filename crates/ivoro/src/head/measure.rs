@@ -1,3 +1,5 @@
+//! Distances of queries, batch by batch, and the nearest class.
+
 use crate::error::Result;
 use crate::head::compose::{Composed, Stage};
 use crate::head::diagram_set::{DiagramSet, PairDistances};

@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use answer::{Answers, BurstRule};
 pub(crate) use build::Scatter;
-pub use change::{Forgetting, Merging};
+pub use change::{Forgetting, Merging, OtherSetting};
 pub(crate) use compact::SharedMetric;
 use compose::used_layers;
 pub(crate) use compose::{Composed, Stage, compose};

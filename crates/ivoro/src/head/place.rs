@@ -7,6 +7,8 @@
 //! features of 1e-30 or 1e15 are multiplied by one, so that no square vanishes or overflows, and under a
 //! metric with a ridge per feature each column gets one of its own where they are of mixed scale.
 
+use std::fmt;
+
 use crate::diagram::{far_origin, less};
 use crate::head::settings::{RidgePer, Settings};
 use crate::head::variant::Variant;
@@ -85,6 +87,19 @@ impl Place {
     /// By what each column was multiplied; empty where by nothing.
     pub(super) fn scales(&self) -> Vec<f64> {
         self.exponents.iter().map(|&exponent| f64::from(exponent).exp2()).collect()
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_usual() {
+            return f.write_str("features as they are");
+        }
+        let square = |value: &f32| f64::from(*value) * f64::from(*value);
+        let length = self.origin.iter().map(square).sum::<f64>().sqrt();
+        let low = self.exponents.iter().min().copied().unwrap_or(0);
+        let high = self.exponents.iter().max().copied().unwrap_or(0);
+        write!(f, "an origin of length {length}, units of 2^{low} to 2^{high}")
     }
 }
 

@@ -1,8 +1,11 @@
+//! Taking samples back, giving them another class, and classes another name.
+
 use std::collections::HashSet;
 
 use crate::error::{Error, MixedComponent, NotGiven, Result};
 use crate::head::Head;
 use crate::head::change::Forgetting;
+use crate::head::learn::is_name;
 use crate::samples::Samples;
 
 /// What a retraction may give up.
@@ -158,7 +161,7 @@ impl Head {
         self.phases.retain(|learned| learned.size > 0);
         self.classes.retain(|class| class.statistics.count > 0);
         if self.classes.is_empty() {
-            (self.frame, self.pooled) = (None, None);
+            (self.frame, self.pooled, self.frozen) = (None, None, None);
         }
         self.changed();
     }
@@ -212,9 +215,10 @@ impl Head {
     pub fn rename(&mut self, class: &str, name: &str) -> Result<()> {
         let unknown = || Error::UnknownClass { class: class.to_owned() };
         let at = self.position(class).ok_or_else(unknown)?;
-        if name.is_empty() {
-            let reason = "must not be empty";
-            return Err(Error::Setting { name: "name", value: String::new(), reason });
+        if !is_name(name) {
+            let value = format!("{} bytes", name.len());
+            let reason = "a class name has 1 to 4096 bytes";
+            return Err(Error::Setting { name: "name", value, reason });
         }
         if self.position(name).is_some() {
             return Err(Error::NameTaken { class: name.to_owned() });

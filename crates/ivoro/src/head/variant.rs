@@ -1,3 +1,5 @@
+//! Variants: names of the form `iVoro-NFQL` as data.
+
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -215,8 +217,12 @@ impl FromStr for Variant {
         let bad =
             |reason: String| Error::Variant { name: name.to_owned(), reason, grammar: GRAMMAR };
         let mut variant = Self::default();
-        let rest =
-            name.strip_prefix("iVoro").ok_or_else(|| bad("does not begin with iVoro".into()))?;
+        // in small letters too
+        let (start, rest) = name.split_at_checked("iVoro".len()).unwrap_or(("", name));
+        if !start.eq_ignore_ascii_case("iVoro") {
+            return Err(bad("does not begin with iVoro".into()));
+        }
+        let rest = &*rest.to_ascii_uppercase();
         let rest = rest.strip_prefix('3').map_or(rest, |tail| {
             variant.third = true;
             tail
@@ -300,6 +306,8 @@ mod tests {
         assert_eq!(count, 3072);
         for name in PAPER.iter().chain(&EXTENDED) {
             assert_eq!(name.parse::<Variant>().unwrap().to_string(), *name);
+            let small = name.to_ascii_lowercase().parse::<Variant>().unwrap();
+            assert_eq!(small.to_string(), *name, "in small letters");
         }
     }
 
@@ -323,7 +331,9 @@ mod tests {
     fn senseless_names_state_the_grammar() {
         for name in [
             "",
-            "ivoro",
+            "voro",
+            "iVör",
+            "ivoro-ö",
             "iVoro-",
             "iVoro-X",
             "iVoro-DN",

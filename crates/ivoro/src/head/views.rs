@@ -1,3 +1,5 @@
+//! How distances of several views become one: added, or voted on.
+
 use crate::diagram::add_matrix;
 use crate::error::Result;
 use crate::head::diagram_set::{DiagramSet, PairDistances};

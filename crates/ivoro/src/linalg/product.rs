@@ -1,3 +1,5 @@
+//! Products of matrices, tile by tile on all threads.
+
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;

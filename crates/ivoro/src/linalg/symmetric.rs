@@ -1,3 +1,5 @@
+//! Symmetric matrices in tiles, their Cholesky factors, and what is solved with them.
+
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{
     LltRegularization, cholesky_in_place, cholesky_in_place_scratch,

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::Model;
-use crate::error::{Error, Result};
+use crate::error::{Error, NotGiven, Result};
 use crate::head::{Forgetting, Head, Merging, Retracted, Retraction};
 use crate::journal::{Entry, Journal, Verb};
 use crate::samples::Samples;
@@ -30,7 +30,8 @@ impl Model {
     }
 
     /// Takes samples back that were learned or added; see [`Head::retract`](crate::Head::retract).
-    /// Settings and calibration chosen on the base phase stay as they are.
+    /// Settings chosen on the base phase stay as they are; what was measured of a class without any sample
+    /// left goes with it.
     ///
     /// The features have to be, bit for bit, those that were learned. Where that is not known – the letters N
     /// and K, or a network, computed them on another machine, or among other images – it is refused
@@ -111,8 +112,15 @@ impl Model {
 
     /// Refuses features that may not be those that were learned.
     fn check_features(&self, taken: &Head, how: Retraction) -> Result<()> {
-        let (learned, _) = self.journal.lesson(&taken.lesson());
-        if how.inexact || learned > 0 || self.head.is_all_of(taken) {
+        if how.inexact {
+            return Ok(());
+        }
+        let (learned, back) = self.journal.lesson(&taken.lesson());
+        if learned > 0 && back >= learned {
+            let class = taken.classes().first().map_or_else(String::new, |it| it.name.clone());
+            return Err(Error::NotGiven { class, reason: NotGiven::Again });
+        }
+        if learned > 0 || self.head.is_all_of(taken) {
             return Ok(());
         }
         let networks = how.recomputed || self.network.is_some();
@@ -145,7 +153,7 @@ impl Model {
         self.note_machines(&other.machines);
         self.journal.join(&other.journal);
         let Some(when) = self.now else { return };
-        let Merging { added, combined, forgotten } = report;
+        let Merging { added, combined, forgotten, .. } = report;
         let classes = [added.as_slice(), combined, forgotten].concat();
         let samples = self.head.samples().abs_diff(before);
         self.enter(Entry { samples, ..Entry::new(when, Verb::Merge, classes) });
@@ -182,6 +190,12 @@ impl Model {
             ..Entry::new(when, verb, classes)
         });
         Ok(outcome)
+    }
+
+    /// Enters what changed no sum, where the time is known.
+    pub(super) fn note(&mut self, verb: Verb, classes: Vec<String>, samples: u64) {
+        let Some(when) = self.now else { return };
+        self.enter(Entry { samples, ..Entry::new(when, verb, classes) });
     }
 
     fn enter(&mut self, entry: Entry) {

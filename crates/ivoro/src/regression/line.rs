@@ -1,3 +1,5 @@
+//! The loss along one direction, for the line search.
+
 use std::ops::RangeInclusive;
 
 use rayon::prelude::*;

@@ -1,3 +1,5 @@
+//! What is kept of one class.
+
 use super::moments::SecondMoments;
 use super::sums::Sums;
 use crate::error::{Error, Result};

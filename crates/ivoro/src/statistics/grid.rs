@@ -1,3 +1,5 @@
+//! The fixed-point grid on which samples are added.
+
 use serde::{Deserialize, Serialize};
 
 use crate::matrix::Matrix;

@@ -1,3 +1,5 @@
+//! Sums of products of features as integers.
+
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par};

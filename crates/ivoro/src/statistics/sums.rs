@@ -1,3 +1,5 @@
+//! Sums of features and of their squares as integers.
+
 use super::grid::Grid;
 use super::halves;
 

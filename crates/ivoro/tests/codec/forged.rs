@@ -332,6 +332,12 @@ fn sealed_numbers_that_can_not_be() {
         assert_malformed(&forged, "not finite");
     }
     assert_malformed(&forged("sealed.0.whitener", &0f32.to_le_bytes()), "not that of a metric");
+    for name in ["centre_scales", "direction_scales"] {
+        for scale in [-1f32, f32::MAX] {
+            let forged = forged(&format!("sealed.0.{name}"), &scale.to_le_bytes());
+            assert_malformed(&forged, "scale that can't be");
+        }
+    }
     for name in ["sealed.0.variances", "sealed.0.rests"] {
         assert_malformed(&forged(name, &(-1f32).to_le_bytes()), "not positive");
     }

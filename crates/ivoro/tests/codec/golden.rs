@@ -18,7 +18,7 @@ fn a_model_file_begins_as_it_always_did() {
     let program = json!(env!("CARGO_PKG_VERSION"));
     let header = [
         format!(r#"{{"__metadata__":{{"checksum":{checksum},"format":"ivoro-model","model":"#),
-        format!(r#"{description},"program":{program},"version":"1"}},"#),
+        format!(r#"{description},"program":{program},"version":"2"}},"#),
         r#""counts":{"data_offsets":[0,32],"dtype":"I64","shape":[4]},"#.to_owned(),
         r#""squares.0":{"data_offsets":[32,96],"dtype":"I64","shape":[4,2]},"#.to_owned(),
         r#""sums.0":{"data_offsets":[96,192],"dtype":"I64","shape":[4,3]}}"#.to_owned(),

@@ -3,7 +3,9 @@ use ivoro::head::{Forgetting, ScatterKept, Settings};
 use ivoro::model::{AskOptions, BurstRule, Prediction};
 use ivoro::{Error, Head, Matrix, Model, ModelOptions, Samples, View};
 
-use crate::data::{CLASSES, Numbers, phase, queries, small, train, variant};
+use crate::data::{
+    CLASSES, Numbers, blobs, every_variant, learned, phase, phases, queries, small, train, variant,
+};
 
 fn model(name: &str) -> Model {
     let options = ModelOptions { settings: small(), ..ModelOptions::default() };
@@ -22,6 +24,31 @@ fn in_bursts(model: &Model, queries: &Samples, size: usize, rule: BurstRule) -> 
         ..AskOptions::default()
     };
     model.ask(queries, options).unwrap()
+}
+
+/// Whatever else is said of a query, its distances are those that decide: D's selection, the votes of AC
+/// and what Q pays for a volume are in them.
+#[test]
+fn answers_have_the_distances_that_decide() {
+    let (train, queries) = (phases(&train()), queries());
+    for variant in every_variant() {
+        let head = learned(variant, &small(), &train);
+        let answers = head.ask(&queries, !variant.lift).unwrap();
+        assert!(answers.distances == head.distances(&queries).unwrap(), "{variant}");
+    }
+}
+
+/// Strangeness compares with 256 classes at most; answers are about all of them.
+#[test]
+fn answers_are_about_all_of_many_classes() {
+    let samples = blobs(1, 300, |_| 2);
+    let mut model = Model::new(variant("iVoro"), ModelOptions::default());
+    model.learn(&samples).unwrap();
+    let answers = model.ask(&samples, AskOptions { top: 300, ..AskOptions::default() }).unwrap();
+    assert!(answers.iter().all(|answer| answer.top.len() == 300));
+    let right = answers.iter().zip(samples.labels());
+    let right = right.filter(|(answer, label)| answer.top[0].class == format!("class {label}"));
+    assert!(right.count() > samples.len() / 2);
 }
 
 #[test]
@@ -238,7 +265,7 @@ fn what_can_not_be_asked() {
     let burst = Some((0, BurstRule::Sum));
     let error = ask(AskOptions { burst, ..AskOptions::default() });
     assert!(matches!(error, Error::Setting { name: "burst", .. }));
-    for share in [0.0, 1.0, -0.5, f64::NAN] {
+    for share in [0.0, 0.0009, 1.0, -0.5, f64::NAN] {
         let error = ask(AskOptions { false_rejection: Some(share), ..AskOptions::default() });
         assert!(matches!(error, Error::Setting { name: "false-rejection", .. }), "{share}");
     }

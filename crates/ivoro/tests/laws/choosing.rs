@@ -1,5 +1,7 @@
+use std::sync::{Arc, Mutex};
+
 use ivoro::random::normals;
-use ivoro::tune::{Choice, Given};
+use ivoro::tune::{Choice, Given, Tuner};
 use ivoro::{Budget, Error, Forgetting, Head, Matrix, Model, ModelOptions, Samples, Variant};
 
 use crate::data::{blobs, small};
@@ -147,4 +149,23 @@ fn single_samples_begin_with_the_first_and_idle_settings_are_refused() {
     let options = ModelOptions { given, ..ModelOptions::default() };
     let refused = Model::choosing(options, Budget::default()).learn(&one).unwrap_err();
     assert!(matches!(refused, Error::Setting { name: "weight-decay", .. }), "{refused}");
+}
+
+/// Whoever waits is told what for.
+#[test]
+fn every_step_of_choosing_is_said() {
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let of_watcher = Arc::clone(&said);
+    let watcher = move |step: &str| of_watcher.lock().unwrap().push(step.to_owned());
+    let tuner = Arc::new(Tuner::default().watched(watcher));
+    let options = ModelOptions { settings: small(), tuner, ..ModelOptions::default() };
+    let mut model = Model::new("iVoro-NW".parse().unwrap(), options);
+    model.learn(&blobs(5, 6, |_| 10)).unwrap();
+    let expected = [
+        "choosing lambda with iVoro-NW",
+        "choosing ridge with iVoro-NW",
+        "choosing shift with iVoro-NW",
+        "learning",
+    ];
+    assert_eq!(*said.lock().unwrap(), expected);
 }

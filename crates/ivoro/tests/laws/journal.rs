@@ -1,11 +1,12 @@
 use std::path::Path;
 
 use ivoro::codec::{decode, encode};
+use ivoro::error::NotGiven;
 use ivoro::head::{Forgetting, Settings};
 use ivoro::journal::Verb;
-use ivoro::{Error, Model, ModelOptions, Retraction, Samples};
+use ivoro::{Error, Model, ModelOptions, Retraction, Samples, SealOptions};
 
-use crate::data::{half, phase, small, train, variant};
+use crate::data::{PHASES, half, phase, queries, small, train, variant};
 
 fn model(name: &str) -> Model {
     Model::new(variant(name), ModelOptions { settings: small(), ..ModelOptions::default() })
@@ -210,4 +211,53 @@ fn a_name_can_be_struck_from_the_journal() {
     model.strike_from_journal("class 1");
     assert!(!String::from_utf8_lossy(&encode(&model).unwrap()).contains("class 1"));
     assert_eq!(model.journal().entries().count(), 2);
+}
+
+/// The journal knows a lesson by its sums: taken back as often as it was given, it is refused.
+#[test]
+fn a_lesson_is_taken_back_as_often_as_it_was_given() {
+    let train = train();
+    let first = phase(&train, 0);
+    let more = half(&first, 0);
+    let mut model = timed("iVoro");
+    model.learn(&first).unwrap();
+    model.update(&more).unwrap();
+    model.retract(&more, Retraction::default()).unwrap();
+    let before = model.head().clone();
+    let again = model.retract(&more, Retraction::default()).unwrap_err();
+    assert!(matches!(again, Error::NotGiven { reason: NotGiven::Again, .. }), "{again}");
+    assert!(*model.head() == before);
+    // given twice more, it can be taken twice more
+    (0..2).for_each(|_| drop(model.update(&more).unwrap()));
+    (0..2).for_each(|_| drop(model.retract(&more, Retraction::default()).unwrap()));
+    assert!(*model.head() == before);
+    assert!(model.retract(&more, Retraction::default()).is_err());
+}
+
+/// New and known classes taught together are one lesson, known again as a whole.
+#[test]
+fn a_lesson_of_new_and_known_classes_is_one_entry() {
+    let train = train();
+    let mut model = timed("iVoro");
+    model.use_network("a network").unwrap();
+    model.learn(&phase(&train, 0)).unwrap();
+    let before = model.head().clone();
+    let mixed = half(&train, 0)
+        .of_classes(|label| PHASES[0].contains(&label) || PHASES[1].contains(&label));
+    model.teach(&mixed).unwrap();
+    assert_eq!(model.journal().entries().count(), 2);
+    model.retract(&mixed, Retraction::default()).unwrap();
+    assert!(*model.head() == before);
+}
+
+#[test]
+fn what_changes_no_sum_is_entered_too() {
+    let train = train();
+    let mut model = Model::new(variant("iVoro-Q"), ModelOptions::default());
+    model.set_time(5);
+    model.learn(&phase(&train, 0)).unwrap();
+    model.calibrate(&phase(&queries(), 0)).unwrap();
+    model.seal(None, SealOptions::default()).unwrap();
+    let verbs: Vec<Verb> = model.journal().entries().map(|entry| entry.verb).collect();
+    assert_eq!(verbs, [Verb::Learn, Verb::Calibrate, Verb::Seal]);
 }

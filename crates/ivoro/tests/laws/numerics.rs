@@ -2,6 +2,8 @@
 //! learned in another order.
 
 use ivoro::head::{RidgePer, ScatterKept, Settings};
+use ivoro::random::normals;
+use ivoro::transform::Transform;
 use ivoro::{Error, Head, Matrix, Model, ModelOptions, Points, Samples, Variant, View, codec};
 
 use crate::data::{Numbers, every_variant, learned, names, small, variant};
@@ -300,5 +302,27 @@ fn a_class_without_a_name_is_refused() {
         let samples = Samples::new(points.clone(), vec![0, 1], classes).unwrap();
         let refused = Head::new(variant("iVoro"), small()).unwrap().learn(&samples);
         assert!(matches!(refused, Err(Error::ClassName { place: 1, most: 4096, .. })));
+    }
+}
+
+/// Features that are zero for all samples become one and the same number under N with a shift. Second
+/// moments round it to fewer bits than sums do: a small ridge must not be what fails then.
+#[test]
+fn many_constant_features_do_not_defeat_a_small_ridge() {
+    let (rows, dims, constant) = (60, 700, 600);
+    let numbers: Vec<f64> = normals(5, 0).take(rows * dims).collect();
+    let feature = |at: usize| {
+        let (row, col) = (at / dims, at % dims);
+        let centre = 4.0 * (row % 3 * col % 7) as f64;
+        if col < constant { 0.0 } else { (centre + numbers[at]).abs() as f32 }
+    };
+    let points = Matrix::new(rows, dims, (0..rows * dims).map(feature).collect()).unwrap();
+    let labels: Vec<u32> = (0..rows as u32).map(|row| row % 3).collect();
+    let samples = Samples::single("test", points, labels.clone(), 3).unwrap();
+    for shift in [0.3, 0.37, 3.1] {
+        let transform = Transform { lambda: 0.8, scale: 10.0, shift };
+        let settings = Settings { transform, ridge: 1e-3, ..Settings::default() };
+        let head = learned(variant("iVoro-NW"), &settings, std::slice::from_ref(&samples));
+        assert_eq!(head.predict(&samples).unwrap(), labels, "{shift}");
     }
 }

@@ -10,7 +10,7 @@ use super::graph::{Builder, Graph, Memory};
 use super::input::Lookup;
 use super::plan::{check_architecture, check_images};
 use super::window::Window;
-use super::{check_size, count_images};
+use super::{check_size, count_images, operations};
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
 use crate::network::{
@@ -52,7 +52,7 @@ impl Network {
         let lookup = Lookup::new(&weights.normalisation, architecture.channels)?;
         let graph = lower(weights).ok_or_else(|| Error::Setting {
             name: "architecture",
-            value: format!("{architecture:?}"),
+            value: architecture.to_string(),
             reason: "its sizes are beyond all measure",
         })?;
         let Architecture { channels, outputs, .. } = *architecture;

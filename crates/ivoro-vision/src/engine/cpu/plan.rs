@@ -171,7 +171,7 @@ pub(super) fn check_architecture(architecture: &Architecture) -> Result<()> {
     if widths.is_empty() || sizes.clone().any(|&size| size == 0) {
         return Err(Error::Setting {
             name: "architecture",
-            value: format!("{architecture:?}"),
+            value: architecture.to_string(),
             reason: "channels, depth, every width and the embedding must be above 0",
         });
     }

@@ -185,7 +185,10 @@ fn affine(options: &OnnxOptions, channels: usize) -> Result<Vec<(f32, f32)>> {
         .collect();
     let whole = scaled.len() == channels && normalisation.deviation.len() == channels;
     if !whole || scaled.iter().any(|(factor, shift)| !factor.is_finite() || !shift.is_finite()) {
-        let value = format!("{normalisation:?} times {}", options.scale);
+        let list =
+            |numbers: &[f32]| numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let (mean, deviation) = (list(&normalisation.mean), list(&normalisation.deviation));
+        let value = format!("mean {mean}, deviation {deviation}, times {}", options.scale);
         let reason = "mean and deviation are finite, one a channel, and no deviation is 0";
         return Err(Error::Setting { name: "normalisation", value, reason });
     }

@@ -1,3 +1,5 @@
+//! A peer behind the checks that all peers share: phases, settings, views and layers.
+
 use super::intake::{Intake, Phase};
 use super::{Look, Peer, PeerSettings};
 use crate::learner::Learner;
@@ -20,19 +22,19 @@ pub(super) trait Method: Send {
 
 /// What all methods share: settings are checked, then a phase, then the method learns it.
 #[derive(Debug)]
-pub(super) struct Student<M> {
+pub(super) struct CheckedPeer<M> {
     settings: PeerSettings,
     intake: Intake,
     method: M,
 }
 
-impl<M: Method> Student<M> {
+impl<M: Method> CheckedPeer<M> {
     pub(super) fn new(peer: Peer, look: Look, settings: PeerSettings, method: M) -> Self {
         Self { settings, intake: Intake::new(peer, look), method }
     }
 }
 
-impl<M: Method> Learner for Student<M> {
+impl<M: Method> Learner for CheckedPeer<M> {
     fn name(&self) -> String {
         self.intake.name()
     }
