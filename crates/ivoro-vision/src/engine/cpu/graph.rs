@@ -127,6 +127,18 @@ impl Builder {
         if row > self.most / 16 {
             return None;
         }
+        self.note(|| {
+            let operation = Operation::Convolution {
+                input,
+                outputs,
+                groups,
+                window: window.size.into(),
+                step: window.step.into(),
+                padding: [window.before.0, window.before.1, window.after.0, window.after.1],
+                clip: Clip::default(),
+            };
+            Addition::Convolution(operation, Kernel { values: kernel.to_vec(), bias: bias.clone() })
+        });
         let room = self.most - self.weights;
         let (work, weights) = convolution(window, shape, groups, (kernel, bias), room)?;
         self.count_weights(weights)?;
