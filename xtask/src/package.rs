@@ -19,6 +19,9 @@ use crate::python;
 /// What a registry asks of a manifest, or shows of it.
 const FIELDS: [&str; 3] = ["description", "license", "repository"];
 
+/// Bytes of a package that a registry refuses.
+const LARGEST: u64 = 10_000_000;
+
 /// Packages all crates that are published, and compiles the packages.
 pub(crate) fn check(workspace: &Workspace) -> Option<Outcome> {
     let root = read(&workspace.root.join("Cargo.toml"))?;
@@ -31,6 +34,7 @@ pub(crate) fn check(workspace: &Workspace) -> Option<Outcome> {
     }
     println!("$ cargo package --workspace --no-verify");
     run(pack.arg("--target-dir").arg(python::target()))?;
+    none_of(&too_large(&python::target().join("package")))?;
     let folder = python::target().join("packages");
     unpack(workspace, root, &folder)?;
     let selection = crates::selection(workspace.crates.iter());
@@ -38,6 +42,18 @@ pub(crate) fn check(workspace: &Workspace) -> Option<Outcome> {
     let mut build = Command::new(env!("CARGO"));
     build.current_dir(&folder).arg("check").args(selection);
     passed(run(build.arg("--target-dir").arg(python::target())))
+}
+
+/// Packages beyond what a registry takes.
+fn too_large(folder: &Path) -> Vec<String> {
+    let packages = crates::entries(folder)
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "crate"));
+    let sizes = packages.filter_map(|path| Some((fs::metadata(&path).ok()?.len(), path)));
+    let large = sizes.filter(|(bytes, _)| *bytes >= LARGEST);
+    large
+        .map(|(bytes, path)| format!("{}: {bytes} bytes, {LARGEST} are too many", path.display()))
+        .collect()
 }
 
 /// What a manifest lacks.
@@ -156,6 +172,18 @@ fn say(path: &Path, result: std::io::Result<()>) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_package_that_is_too_large_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("large-0.1.0.crate");
+        let file = fs::File::create(&path).unwrap();
+        file.set_len(LARGEST - 1).unwrap();
+        assert!(too_large(place.path()).is_empty());
+        file.set_len(LARGEST).unwrap();
+        let found = too_large(place.path());
+        assert!(found.len() == 1 && found[0].contains("large-0.1.0.crate"), "{found:?}");
+    }
 
     #[test]
     fn packages_stand_for_those_of_the_registry_and_of_the_workspace() {

@@ -41,6 +41,16 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<ivoro_vision::Error> for Failure {
+    fn from(error: ivoro_vision::Error) -> Self {
+        match error {
+            ivoro_vision::Error::Io(error) => Self(error.into()),
+            ivoro_vision::Error::Method(error) => error.into(),
+            error => Self::value(error.to_string()),
+        }
+    }
+}
+
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         Self::value(error.to_string())

@@ -8,6 +8,7 @@ mod comparison;
 mod failure;
 mod metrics;
 mod model;
+mod network;
 mod settings;
 mod threads;
 
@@ -30,6 +31,8 @@ mod _ivoro {
     };
     #[pymodule_export]
     use super::model::Model;
+    #[pymodule_export]
+    use super::network::Network;
     #[pymodule_export]
     use super::settings::settings_table;
     #[pymodule_export]

@@ -128,6 +128,10 @@ fn vision_hint(error: &ivoro_vision::Error) -> Option<&'static str> {
             Some("name another --out, or take the checkpoint away to begin anew")
         }
         Error::Diverged { .. } => Some("a smaller --rate"),
+        Error::NetworkNotFound { .. } => {
+            Some("name its file with --backbone, or add it: `ivoro networks add FILE --name NAME`")
+        }
+        Error::UnknownNetwork => Some("name it with --backbone"),
         Error::NotSquare { .. } => Some("`--size PIXELS` makes images square"),
         _ => None,
     }
@@ -157,6 +161,9 @@ fn library_hint(error: &Error) -> Option<&'static str> {
         }
         Error::NameTaken { .. } => {
             Some("`ivoro relabel MODEL --from NAME --to NAME` makes two classes one")
+        }
+        Error::OtherImages { .. } => {
+            Some("leave the flag out: the model knows what it was taught with (`ivoro inspect`)")
         }
         Error::ClassReturns { .. } => Some("`ivoro update MODEL FEATURES`"),
         Error::Merge {

@@ -12,6 +12,10 @@ use crate::error::{Error, Result};
 use crate::shape::{Fit, Shape};
 use crate::view::turned;
 
+/// Metadata key under which a features file describes its network, as JSON of a
+/// [`NetworkDescription`](ivoro::NetworkDescription).
+pub const NETWORK: &str = "network";
+
 /// Which features are taken, and how they are stored.
 #[derive(Clone, Debug)]
 pub struct Extraction {

@@ -1,19 +1,20 @@
 //! A frozen network and a model together: images in, answers out.
 
-use std::path::Path;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ivoro::model::Prediction;
 use ivoro::model::{AskOptions, Predictor};
-use ivoro::{Matrix, Model, Points, Retracted, Retraction, Samples, Variant};
+use ivoro::{Matrix, Model, NetworkDescription, Points, Retracted, Retraction, Samples, Variant};
 
-use crate::dataset::{Broken, Dataset, Decoding, ImageInput, Images, Unread, decode_all};
-use crate::engine::cpu::CpuEngine;
+use crate::dataset::{Broken, Dataset, Decoding, ImageInput, Images, Split, Unread, decode_all};
+use crate::engine::cpu::{CpuEngine, Network};
 use crate::engine::onnx::{OnnxNetwork, OnnxOptions};
 use crate::engine::{Backbone, Device, Engine};
 use crate::error::{Error, Result};
 use crate::extract::features;
-use crate::network::{Normalisation, Weights, fingerprint};
+use crate::network::{Normalisation, OperationNetwork, Weights, fingerprint};
 use crate::shape::{Fit, Fitting, How, Shape};
 
 /// How a network is opened, beyond what its file says.
@@ -25,6 +26,8 @@ pub struct NetworkOptions {
     pub batch: usize,
     /// The size of images and how others are brought to it; by default as in training.
     pub fitting: Fitting,
+    /// What images are brought to, whatever size they have; wins over `fitting`.
+    pub fit: Option<Fit>,
     /// ONNX: the values that are features, the last layer first; by default the graph's outputs.
     pub onnx_outputs: Vec<String>,
     /// ONNX: how pixels become the network's input; by default ImageNet's convention.
@@ -37,50 +40,162 @@ impl Default for NetworkOptions {
             engine: Arc::new(CpuEngine),
             batch: Device::default().batch(),
             fitting: Fitting::default(),
+            fit: None,
             onnx_outputs: Vec::new(),
             normalisation: None,
         }
     }
 }
 
+impl NetworkOptions {
+    /// The same with what was not given taken from the description of a network: what a model was
+    /// taught with, or what was said when the network was added.
+    #[must_use]
+    pub fn or(self, described: &NetworkDescription) -> Self {
+        let NetworkDescription { outputs, mean, deviation, .. } = described;
+        let (mean, deviation) = (mean.clone(), deviation.clone());
+        let normalisation = self.normalisation.or(Some(Normalisation { mean, deviation }));
+        let onnx_outputs =
+            if self.onnx_outputs.is_empty() { outputs.clone() } else { self.onnx_outputs };
+        let own = Fit::of_description(described);
+        let Fitting { size, how } = self.fitting;
+        let square = (own.shape.height == own.shape.width).then_some(own.shape.height);
+        let (fitting, fit) = match (size, how) {
+            (None, None) => (self.fitting, self.fit.or(Some(own))),
+            _ => (Fitting { size: size.or(square), how: how.or(own.how.choice()) }, self.fit),
+        };
+        Self { fitting, fit, onnx_outputs, normalisation, ..self }
+    }
+
+    /// The sides that images are to have, where that was given.
+    fn sides(&self) -> (Option<usize>, Option<usize>) {
+        let fit = self.fit.map(|fit| (Some(fit.shape.height), Some(fit.shape.width)));
+        fit.unwrap_or((self.fitting.size, self.fitting.size))
+    }
+}
+
 /// A network that looks at images and is never trained again. Many threads can use it at once.
 pub struct FrozenNetwork {
     backbone: Box<dyn Backbone>,
+    name: String,
+    path: Option<PathBuf>,
     fingerprint: String,
+    normalisation: Normalisation,
     trained: Fit,
     fitting: Fitting,
+    fixed: Option<Fit>,
     batch: usize,
 }
 
 impl FrozenNetwork {
     /// Opens a file: weights of this project or of torchvision's ResNet-18, or an ONNX network.
     pub fn open(path: &Path, options: &NetworkOptions) -> Result<Self> {
-        Self::from_bytes(path, fs_err::read(path)?, options)
+        Self::open_if(path, options, |_| Ok(()))
+    }
+
+    /// The same if the hash of the file is accepted.
+    pub(crate) fn open_if(
+        path: &Path,
+        options: &NetworkOptions,
+        accept: impl FnOnce(&str) -> Result<()>,
+    ) -> Result<Self> {
+        let bytes = fs_err::read(path)?;
+        let fingerprint = fingerprint(&bytes);
+        accept(&fingerprint)?;
+        let opened = Self::of_known_hash(path, bytes.into(), fingerprint, options)?;
+        Ok(Self { path: Some(std::path::absolute(path)?), ..opened })
     }
 
     /// The same from the contents of the file; `path` names it and says by its extension what it is.
-    pub fn from_bytes(path: &Path, bytes: Vec<u8>, options: &NetworkOptions) -> Result<Self> {
+    pub fn from_bytes<'a>(
+        path: &Path,
+        bytes: impl Into<Cow<'a, [u8]>>,
+        options: &NetworkOptions,
+    ) -> Result<Self> {
+        let bytes = bytes.into();
         let fingerprint = fingerprint(&bytes);
+        Self::of_known_hash(path, bytes, fingerprint, options)
+    }
+
+    /// The same where the hash of the contents is known.
+    pub(crate) fn of_known_hash(
+        path: &Path,
+        bytes: Cow<'_, [u8]>,
+        fingerprint: String,
+        options: &NetworkOptions,
+    ) -> Result<Self> {
         let batch = options.batch.max(1);
-        let is_onnx = path.extension().is_some_and(|it| it.eq_ignore_ascii_case("onnx"));
-        let (backbone, trained): (Box<dyn Backbone>, Fit) = if is_onnx {
-            let onnx = OnnxOptions {
-                outputs: options.onnx_outputs.clone(),
-                height: options.fitting.size,
-                width: options.fitting.size,
-                normalisation: options.normalisation.clone(),
-                batch,
-                ..OnnxOptions::default()
-            };
-            let network = OnnxNetwork::from_bytes(path, bytes, &onnx)?;
-            let any = Shape { height: 0, width: 0, channels: 3 };
-            let trained = Fit { shape: network.shape().unwrap_or(any), how: How::Resize };
-            (Box::new(network), trained)
+        let (backbone, trained, normalisation) = if is_onnx(path) {
+            onnx(path, bytes, options, batch)?
         } else {
-            let weights = Weights::from_bytes(path, &bytes)?;
-            (options.engine.backbone(&weights)?, weights.fit())
+            let (backbone, trained, normalisation) = weights(path, &bytes, options)?;
+            check_normalisation(path, &normalisation, options)?;
+            (backbone, trained, normalisation)
         };
-        Ok(Self { backbone, fingerprint, trained, fitting: options.fitting, batch })
+        let name = path.file_stem().map_or_else(String::new, |it| it.to_string_lossy().into());
+        let (fitting, fixed) = (options.fitting, options.fit);
+        let path = None;
+        Ok(Self {
+            backbone,
+            name,
+            path,
+            fingerprint,
+            normalisation,
+            trained,
+            fitting,
+            fixed,
+            batch,
+        })
+    }
+
+    /// The same under another name.
+    #[must_use]
+    pub(crate) fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How pixels become its input.
+    pub fn normalisation(&self) -> &Normalisation {
+        &self.normalisation
+    }
+
+    /// What a model is told that was taught with this network and images brought to it so.
+    pub fn describe(&self, fit: Fit) -> NetworkDescription {
+        let Shape { height, width, .. } = fit.shape;
+        let Normalisation { mean, deviation } = self.normalisation.clone();
+        NetworkDescription {
+            version: NetworkDescription::VERSION,
+            name: self.name.clone(),
+            hash: self.fingerprint.clone(),
+            path: self.path.as_ref().and_then(|path| path.to_str()).map(ToOwned::to_owned),
+            outputs: self.backbone.layers().iter().map(|(name, _)| name.clone()).collect(),
+            height,
+            width,
+            fit: fit.how.described(),
+            mean,
+            deviation,
+            engine: self.backbone.engine().to_owned(),
+        }
+    }
+
+    /// The same for single images of any size.
+    pub fn describe_queries(&self) -> Result<NetworkDescription> {
+        Ok(self.describe(self.fit_of_queries()?))
+    }
+
+    /// What images of these rows are brought to; none where there is no row.
+    pub fn fit_of(&self, split: &Split, rows: &[usize]) -> Result<Option<Fit>> {
+        let own = match (split.shape(), rows.first()) {
+            (Some(shape), _) => shape,
+            (None, Some(&row)) => split.measure(row)?,
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(self.fit(own)))
     }
 
     /// The network itself.
@@ -105,12 +220,13 @@ impl FrozenNetwork {
 
     /// What images are brought to, where `own` is the shape of the first of them.
     pub fn fit(&self, own: Shape) -> Fit {
-        self.fitting.fit(own, Some(self.trained))
+        self.fixed.unwrap_or_else(|| self.fitting.fit(own, Some(self.trained)))
     }
 
     /// What single images of any shape are brought to.
-    fn fit_of_queries(&self) -> Result<Fit> {
-        if self.fitting.size.is_none() && self.trained.shape.height == 0 {
+    pub fn fit_of_queries(&self) -> Result<Fit> {
+        let known = self.fixed.is_some() || self.fitting.size.is_some();
+        if !known && self.trained.shape.height == 0 {
             return Err(Error::UnknownSize);
         }
         Ok(self.fit(self.trained.shape))
@@ -168,12 +284,9 @@ impl FrozenNetwork {
         each_batch: &mut dyn FnMut(usize),
     ) -> Result<Seen<Samples>> {
         let split = &dataset.train;
-        let own = match (split.shape(), rows.first()) {
-            (Some(shape), _) => shape,
-            (None, Some(&row)) => split.measure(row)?,
-            (None, None) => return Ok(Seen::nothing()),
+        let Some(fit) = self.fit_of(split, rows)? else {
+            return Ok(Seen::nothing());
         };
-        let fit = self.fit(own);
         let mut gathered = Gathered::default();
         for (batch, part) in rows.chunks(self.batch).enumerate() {
             let mut images = split.read(part, fit, broken)?;
@@ -193,6 +306,66 @@ impl FrozenNetwork {
         let points = self.assemble(&dataset.name, variant, blocks)?;
         let samples = Samples::new(points, labels, dataset.classes.clone().into())?;
         Ok(Seen { of: Some(samples), rows: places, broken, truncated })
+    }
+}
+
+/// A network ready to compute, what images were brought to in its training, and its normalisation.
+type Opened = (Box<dyn Backbone>, Fit, Normalisation);
+
+pub(crate) fn is_onnx(path: &Path) -> bool {
+    path.extension().is_some_and(|it| it.eq_ignore_ascii_case("onnx"))
+}
+
+/// An ONNX network. Its file says nothing of how images were brought to it: the centre is what networks
+/// for photographs are trained to see.
+fn onnx(
+    path: &Path,
+    bytes: Cow<'_, [u8]>,
+    options: &NetworkOptions,
+    batch: usize,
+) -> Result<Opened> {
+    let (height, width) = options.sides();
+    let onnx = OnnxOptions {
+        outputs: options.onnx_outputs.clone(),
+        height,
+        width,
+        normalisation: options.normalisation.clone(),
+        batch,
+        ..OnnxOptions::default()
+    };
+    let network = OnnxNetwork::from_bytes(path, bytes, &onnx)?;
+    let shape = network.shape().unwrap_or(Shape { height: 0, width: 0, channels: 3 });
+    let normalisation =
+        options.normalisation.clone().unwrap_or_else(|| Normalisation::imagenet(shape.channels));
+    Ok((Box::new(network), centre(shape), normalisation))
+}
+
+/// The centre of images whose shorter side is 8/7 of it.
+pub(crate) fn centre(shape: Shape) -> Fit {
+    let how = How::ResizeThenCentreCrop { resize: shape.height.max(shape.width) * 8 / 7 };
+    Fit { shape, how }
+}
+
+/// Weights of this project or of torchvision, or a list of operations with weights, which the CPU computes.
+fn weights(path: &Path, bytes: &[u8], options: &NetworkOptions) -> Result<Opened> {
+    if OperationNetwork::is_in(bytes) {
+        let network = OperationNetwork::from_bytes(path, bytes)?;
+        let backbone = Network::of_operations(path, &network)?;
+        return Ok((Box::new(backbone), network.fit, network.normalisation));
+    }
+    let weights = Weights::from_bytes(path, bytes)?;
+    Ok((options.engine.backbone(&weights)?, weights.fit(), weights.normalisation))
+}
+
+/// Refuses to normalise otherwise than a file of weights says.
+fn check_normalisation(path: &Path, own: &Normalisation, options: &NetworkOptions) -> Result<()> {
+    match &options.normalisation {
+        Some(asked) if asked != own => Err(Error::FixedNormalisation {
+            path: path.to_owned(),
+            own: own.to_string(),
+            asked: asked.to_string(),
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -250,8 +423,51 @@ pub trait Classifier {
     /// Refuses another network than the one it was taught with.
     fn check_network(&self, fingerprint: &str) -> ivoro::Result<()>;
 
+    /// Refuses another network, and images brought to it otherwise.
+    fn check_described_network(&self, description: &NetworkDescription) -> ivoro::Result<()>;
+
+    /// What it was taught with.
+    fn taught(&self) -> Taught<'_>;
+
     /// See [`Model::ask`].
     fn ask(&self, queries: &Points, options: AskOptions) -> ivoro::Result<Vec<Prediction>>;
+}
+
+/// What is known of the network that made the features of a model.
+#[derive(Clone, Copy, Debug)]
+pub enum Taught<'a> {
+    /// The model has learned nothing.
+    Nothing,
+    /// It learned features, and nothing says what made them.
+    Features,
+    /// It knows the hash of the network's file alone, as models of version 0.1 do.
+    Hash(&'a str),
+    /// It knows all.
+    Described(&'a NetworkDescription),
+}
+
+impl<'a> Taught<'a> {
+    /// Refuses another network by its hash.
+    pub(crate) fn check_hash(self, found: &str) -> Result<()> {
+        let expected = match self {
+            Self::Nothing | Self::Features => return Ok(()),
+            Self::Hash(hash) => hash,
+            Self::Described(described) => &described.hash,
+        };
+        if expected == found {
+            return Ok(());
+        }
+        let (expected, found) = (expected.to_owned(), found.to_owned());
+        Err(ivoro::Error::OtherNetwork { expected, found }.into())
+    }
+
+    fn of(hash: Option<&'a str>, description: Option<&'a NetworkDescription>) -> Self {
+        match (description, hash) {
+            (Some(description), _) => Self::Described(description),
+            (None, Some(hash)) => Self::Hash(hash),
+            (None, None) => Self::Features,
+        }
+    }
 }
 
 impl Classifier for Model {
@@ -261,6 +477,17 @@ impl Classifier for Model {
 
     fn check_network(&self, fingerprint: &str) -> ivoro::Result<()> {
         self.check_network(fingerprint)
+    }
+
+    fn check_described_network(&self, description: &NetworkDescription) -> ivoro::Result<()> {
+        self.check_described_network(description)
+    }
+
+    fn taught(&self) -> Taught<'_> {
+        if self.head().classes().is_empty() {
+            return Taught::Nothing;
+        }
+        Taught::of(self.network(), self.network_description())
     }
 
     fn ask(&self, queries: &Points, options: AskOptions) -> ivoro::Result<Vec<Prediction>> {
@@ -275,6 +502,14 @@ impl Classifier for Predictor {
 
     fn check_network(&self, fingerprint: &str) -> ivoro::Result<()> {
         self.check_network(fingerprint)
+    }
+
+    fn check_described_network(&self, description: &NetworkDescription) -> ivoro::Result<()> {
+        self.check_described_network(description)
+    }
+
+    fn taught(&self) -> Taught<'_> {
+        Taught::of(self.network(), self.network_description())
     }
 
     fn ask(&self, queries: &Points, options: AskOptions) -> ivoro::Result<Vec<Prediction>> {
@@ -307,7 +542,10 @@ pub struct Recogniser<M = Model> {
 impl<M: Classifier> Recogniser<M> {
     /// A model with its network; another network than the model's is refused.
     pub fn new(model: M, network: FrozenNetwork) -> Result<Self> {
-        model.check_network(network.fingerprint())?;
+        match network.describe_queries() {
+            Ok(description) => model.check_described_network(&description)?,
+            Err(_) => model.check_network(network.fingerprint())?,
+        }
         Ok(Self { model, network })
     }
 
@@ -387,7 +625,10 @@ impl Recogniser {
 
     /// Teaches what the network saw in a data set; see [`FrozenNetwork::samples`].
     pub fn learn_samples(&mut self, samples: &Samples) -> Result<()> {
-        self.model.use_network(self.network.fingerprint())?;
+        match self.network.describe_queries() {
+            Ok(description) => self.model.use_described_network(&description)?,
+            Err(_) => self.model.use_network(self.network.fingerprint())?,
+        }
         Ok(self.model.learn(samples)?)
     }
 

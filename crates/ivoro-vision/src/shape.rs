@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ivoro::{ImageFit, NetworkDescription};
 use serde::Serialize;
 
 /// The most pixels of a file that are decoded: enough for any camera, and far from a bomb.
@@ -70,6 +71,39 @@ pub enum How {
 impl fmt::Display for Fit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", self.shape, self.how)
+    }
+}
+
+impl Fit {
+    /// What a description says.
+    pub fn of_description(described: &NetworkDescription) -> Self {
+        let NetworkDescription { height, width, ref mean, .. } = *described;
+        let how = match described.fit {
+            ImageFit::Exact => How::Exact,
+            ImageFit::Stretch => How::Resize,
+            ImageFit::Centre { of } => How::ResizeThenCentreCrop { resize: of },
+        };
+        Self { shape: Shape { height, width, channels: mean.len() }, how }
+    }
+}
+
+impl How {
+    /// The same as models keep it.
+    pub fn described(self) -> ImageFit {
+        match self {
+            Self::Exact => ImageFit::Exact,
+            Self::Resize => ImageFit::Stretch,
+            Self::ResizeThenCentreCrop { resize } => ImageFit::Centre { of: resize },
+        }
+    }
+
+    /// What a caller would ask for to get it.
+    pub(crate) fn choice(self) -> Option<FitHow> {
+        match self {
+            Self::Exact => None,
+            Self::Resize => Some(FitHow::Stretch),
+            Self::ResizeThenCentreCrop { .. } => Some(FitHow::Centre),
+        }
     }
 }
 

@@ -317,6 +317,19 @@ pub enum Error {
         found: String,
     },
 
+    /// Images would be brought to the network in another way than those that the model was taught with.
+    #[error("the model was taught with {name} and {what} {expected}; {found} was given")]
+    OtherImages {
+        /// Name of the network.
+        name: String,
+        /// What differs.
+        what: &'static str,
+        /// What the model was taught with.
+        expected: String,
+        /// What was given.
+        found: String,
+    },
+
     /// A component can't do what was asked, and what can.
     #[error("{what}")]
     Unsupported {

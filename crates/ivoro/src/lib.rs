@@ -20,6 +20,7 @@ pub mod lift;
 pub mod linalg;
 pub mod matrix;
 pub mod model;
+pub mod network;
 mod prediction;
 #[doc(hidden)]
 pub mod probe_cache;
@@ -53,5 +54,6 @@ pub use head::{audit, settings};
 pub use journal::Journal;
 pub use matrix::Matrix;
 pub use model::{Evaluation, Model, ModelOptions, Predictor, Receipt};
+pub use network::{ImageFit, NetworkDescription};
 pub use prediction::{AskOptions, Candidate, Prediction};
 pub use samples::{Points, Samples, Split, View};

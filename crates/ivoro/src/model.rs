@@ -19,6 +19,7 @@ use crate::head::{
 use crate::journal::{Journal, Verb};
 use crate::lesson;
 use crate::matrix::Matrix;
+use crate::network::NetworkDescription;
 pub use crate::prediction::{AskOptions, Candidate, Prediction};
 use crate::rehearsal::Rehearsal;
 use crate::samples::{Points, Samples};
@@ -52,6 +53,8 @@ pub struct Model {
     pub(crate) calibration: Option<Calibration>,
     pub(crate) choices: Vec<Choice>,
     pub(crate) network: Option<String>,
+    /// How images became features, where that was told.
+    pub(crate) description: Option<NetworkDescription>,
     pub(crate) journal: Journal,
     /// On whose arithmetic N and K made points.
     pub(crate) machines: Vec<String>,
@@ -152,6 +155,7 @@ impl Model {
             calibration,
             choices,
             network,
+            description: None,
             journal: Journal::default(),
             machines: Vec::new(),
             arithmetic: OnceLock::new(),
@@ -179,12 +183,47 @@ impl Model {
 
     /// Refuses features of another network than the model was taught with.
     pub fn check_network(&self, fingerprint: &str) -> Result<()> {
-        match &self.network {
+        let described = self.description.as_ref().map(|described| &described.hash);
+        match described.or(self.network.as_ref()) {
             Some(expected) if expected != fingerprint => Err(Error::OtherNetwork {
                 expected: expected.clone(),
                 found: fingerprint.to_owned(),
             }),
             _ => Ok(()),
+        }
+    }
+
+    /// How images became the features that the model was taught with, where that was told.
+    pub fn network_description(&self) -> Option<&NetworkDescription> {
+        self.description.as_ref()
+    }
+
+    /// Says which network computes features of images now, and how they are brought to it; a model keeps to
+    /// the first. A model that knows the hash alone, as those of version 0.1, takes over the rest; one that
+    /// was taught features of unknown origin does not, since nothing says that they are of this one.
+    pub fn use_described_network(&mut self, description: &NetworkDescription) -> Result<()> {
+        self.use_described_features(description)?;
+        if self.description.is_some() {
+            self.network = Some(description.hash.clone());
+        }
+        Ok(())
+    }
+
+    /// The same of features that a file holds: they can be had again to the last bit, which those of images
+    /// can't.
+    pub fn use_described_features(&mut self, description: &NetworkDescription) -> Result<()> {
+        self.check_described_network(description)?;
+        if self.head.classes().is_empty() || self.network.is_some() {
+            self.description.get_or_insert_with(|| description.clone());
+        }
+        Ok(())
+    }
+
+    /// Refuses another network than the model was taught with, and other ways to bring images to it.
+    pub fn check_described_network(&self, description: &NetworkDescription) -> Result<()> {
+        match &self.description {
+            Some(own) => own.check_same(description),
+            None => self.check_network(&description.hash),
         }
     }
 
@@ -407,7 +446,9 @@ impl Model {
     #[must_use]
     pub fn emptied(&self) -> Self {
         let (calibration, choices) = (self.settled_calibration(), self.choices.clone());
-        Self::from_parts(self.head.emptied(), calibration, choices, self.network.clone())
+        let emptied =
+            Self::from_parts(self.head.emptied(), calibration, choices, self.network.clone());
+        Self { description: self.description.clone(), ..emptied }
     }
 
     /// Makes one phase, in this order, of the classes that came after so many phases, which may have
@@ -459,9 +500,7 @@ impl Model {
 
     /// Merges another model; see [`Head::merge`].
     pub fn merge(&mut self, other: &Self, ancestor: Option<&Self>) -> Result<Merging> {
-        if let Some(theirs) = &other.network {
-            self.check_network(theirs)?;
-        }
+        self.check_network_of(other)?;
         let before = self.head.samples();
         let ancestor = ancestor.map(|model| &model.head);
         let report = self.changing_the_first(|head| head.merge(&other.head, ancestor))?;
@@ -474,8 +513,20 @@ impl Model {
         if self.network.is_none() {
             self.network.clone_from(&other.network);
         }
+        if self.description.is_none() {
+            self.description.clone_from(&other.description);
+        }
         self.join_history(other, &report, before);
         Ok(report)
+    }
+
+    /// Refuses a model that was taught with another network, or with images brought to it otherwise.
+    fn check_network_of(&self, other: &Self) -> Result<()> {
+        match (&other.description, &other.network) {
+            (Some(theirs), _) => self.check_described_network(theirs),
+            (None, Some(theirs)) => self.check_network(theirs),
+            (None, None) => Ok(()),
+        }
     }
 
     /// Takes over the settings of a model that could be merged into this one; what is kept of samples
@@ -652,6 +703,11 @@ impl Model {
         })
     }
 
+    /// Whether the model can say that a query is unknown.
+    pub fn can_reject(&self) -> bool {
+        self.threshold(REJECTED).is_ok()
+    }
+
     /// Strangeness above which a query is rejected, if this share of known queries may be rejected
     /// wrongly.
     pub fn threshold(&self, share: f64) -> Result<f64> {
@@ -736,6 +792,26 @@ impl Predictor {
     /// See [`Model::check_network`].
     pub fn check_network(&self, fingerprint: &str) -> Result<()> {
         self.model.check_network(fingerprint)
+    }
+
+    /// See [`Model::check_described_network`].
+    pub fn check_described_network(&self, description: &NetworkDescription) -> Result<()> {
+        self.model.check_described_network(description)
+    }
+
+    /// See [`Model::network`].
+    pub fn network(&self) -> Option<&str> {
+        self.model.network()
+    }
+
+    /// See [`Model::network_description`].
+    pub fn network_description(&self) -> Option<&NetworkDescription> {
+        self.model.network_description()
+    }
+
+    /// See [`Model::can_reject`].
+    pub fn can_reject(&self) -> bool {
+        self.model.can_reject()
     }
 
     /// See [`Model::ask`].

@@ -1,7 +1,8 @@
 """Exemplar-free class-incremental learning from the features of a frozen network.
 
 `IVoroClassifier` is a scikit-learn classifier that can be taught new classes at any time and keeps
-no sample. `run` compares methods phase by phase; `metrics`, `plot` and `distributed` are modules.
+no sample. `Network` turns photos into features, with a network that comes along. `run` compares
+methods phase by phase; `metrics`, `plot` and `distributed` are modules.
 """
 
 from importlib.metadata import version as _version
@@ -10,6 +11,7 @@ from . import distributed, metrics, plot
 from ._classifier import IVoroClassifier
 from ._features import FeatureSet, read_features
 from ._ivoro import thread_count
+from ._network import Network
 from ._run import Phase, Run, run
 from ._settings import settings
 
@@ -18,6 +20,7 @@ __version__ = _version("ivoro")
 __all__ = [
     "FeatureSet",
     "IVoroClassifier",
+    "Network",
     "Phase",
     "Run",
     "distributed",

@@ -6,9 +6,11 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use ivoro::View;
 use ivoro_eval::{ClassOrder, Protocol};
-use ivoro_vision::dataset::{Broken, Dataset, Fit, OpenOptions, Shape, Split};
+use ivoro_vision::dataset::{Broken, Dataset, Fit, OpenOptions, Shape, Split, is_images};
 use ivoro_vision::engine::{Device, Normalisation};
 use ivoro_vision::network::{Architecture, Precision, Stem};
+use ivoro_vision::networks::{Asked, Networks};
+use ivoro_vision::recogniser::Taught;
 use ivoro_vision::shape::{FitHow, Fitting};
 use ivoro_vision::train::Recipe;
 use ivoro_vision::{FrozenNetwork, NetworkOptions};
@@ -43,7 +45,7 @@ pub(crate) struct FitArguments {
     pub(crate) size: Option<usize>,
 
     /// How other sizes are brought to it: stretch both sides, or cut out the centre (default: as for
-    /// the images that the network was trained on, else stretch).
+    /// the images that the network was trained on; of an ONNX network the centre, else stretch).
     #[arg(long, value_name = "HOW")]
     pub(crate) fit: Option<FitChoice>,
 
@@ -321,31 +323,47 @@ pub(crate) struct ExtractArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Network")]
 pub(crate) struct BackboneArguments {
-    /// The network that looks at images: weights of ours or of torchvision's ResNet-18
-    /// (.safetensors), or an ONNX file.
-    #[arg(long, value_name = "FILE")]
+    /// The network that looks at images: a name of `ivoro networks`, or a file: weights of ours or of
+    /// torchvision's ResNet-18 (.safetensors), or an ONNX network. Default: the one that the model was
+    /// taught with; for a new model the one that comes with the program.
+    #[arg(long, value_name = "NAME|FILE")]
     pub(crate) backbone: Option<PathBuf>,
 
     /// Where to compute: cpu, cuda or cuda:N. On a GPU, cuda:full computes in 32 bits, and cuda:fast
     /// searches for the fastest kernels: then last digits may differ from run to run.
-    #[arg(long, default_value = "cpu", requires = "backbone")]
+    #[arg(long, default_value = "cpu")]
     pub(crate) device: Device,
 
     /// Images computed at once (default: 64, on a GPU 4096).
-    #[arg(long, value_name = "N", requires = "backbone")]
+    #[arg(long, value_name = "N")]
     pub(crate) batch: Option<usize>,
 
+    #[command(flatten)]
+    pub(crate) onnx: OnnxArguments,
+}
+
+/// What the file of an ONNX network does not say.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct OnnxArguments {
     /// ONNX: values that are features, the last layer first (default: the outputs of the graph).
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "backbone")]
-    pub(crate) onnx_outputs: Vec<String>,
+    #[arg(long = "onnx-outputs", value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) outputs: Vec<String>,
 
     /// ONNX: mean of each channel of pixels from 0 to 1 (default: ImageNet's).
-    #[arg(long, value_name = "R,G,B", value_delimiter = ',', requires_all = ["onnx_deviation", "backbone"])]
-    pub(crate) onnx_mean: Vec<f32>,
+    #[arg(long = "onnx-mean", value_name = "R,G,B", value_delimiter = ',', requires = "deviation")]
+    pub(crate) mean: Vec<f32>,
 
     /// ONNX: deviation of each channel.
-    #[arg(long, value_name = "R,G,B", value_delimiter = ',', requires = "onnx_mean")]
-    pub(crate) onnx_deviation: Vec<f32>,
+    #[arg(long = "onnx-deviation", value_name = "R,G,B", value_delimiter = ',', requires = "mean")]
+    pub(crate) deviation: Vec<f32>,
+}
+
+impl OnnxArguments {
+    /// The normalisation that was given.
+    pub(crate) fn normalisation(&self) -> Option<Normalisation> {
+        let (mean, deviation) = (self.mean.clone(), self.deviation.clone());
+        (!mean.is_empty()).then_some(Normalisation { mean, deviation })
+    }
 }
 
 impl BackboneArguments {
@@ -354,21 +372,52 @@ impl BackboneArguments {
         self.batch.unwrap_or(self.device.batch()).max(1)
     }
 
-    /// Opens the network that is named.
+    /// Opens the network that is named, or the one that ships.
     pub(crate) fn open(&self, fitting: &FitArguments) -> Result<FrozenNetwork, Failure> {
-        let Some(path) = &self.backbone else {
-            let text = "images need a network that looks at them: name one with --backbone";
-            return Err(Failure::Usage(text.to_owned()));
-        };
-        let (mean, deviation) = (self.onnx_mean.clone(), self.onnx_deviation.clone());
+        self.open_for(fitting, Taught::Nothing, None)
+    }
+
+    /// Opens the network that is named, or the one that a model was taught with.
+    pub(crate) fn open_for(
+        &self,
+        fitting: &FitArguments,
+        taught: Taught<'_>,
+        near: Option<&Path>,
+    ) -> Result<FrozenNetwork, Failure> {
         let options = NetworkOptions {
             engine: engine(&self.device)?.into(),
             batch: self.batch(),
             fitting: fitting.fitting(),
-            onnx_outputs: self.onnx_outputs.clone(),
-            normalisation: (!mean.is_empty()).then_some(Normalisation { mean, deviation }),
+            fit: None,
+            onnx_outputs: self.onnx.outputs.clone(),
+            normalisation: self.onnx.normalisation(),
         };
-        Ok(FrozenNetwork::open(path, &options)?)
+        let network = self.backbone.as_deref();
+        let network = Networks::of_user().open(&Asked { network, options, near }, taught)?;
+        self.note(&network, taught);
+        Ok(network)
+    }
+
+    /// Says what was taken where neither the file nor the user said anything.
+    fn note(&self, network: &FrozenNetwork, taught: Taught<'_>) {
+        let is_onnx = self.backbone.as_ref().is_some_and(|path| {
+            path.is_file() && path.extension().is_some_and(|it| it.eq_ignore_ascii_case("onnx"))
+        });
+        let untold = matches!(taught, Taught::Nothing | Taught::Hash(_));
+        if is_onnx && untold && self.onnx.mean.is_empty() {
+            anstream::eprintln!(
+                "note: {} does not say how pixels are normalised: ImageNet's {} is taken, \
+                 --onnx-mean and --onnx-deviation name another",
+                network.name(),
+                network.normalisation()
+            );
+        }
+        if let (Taught::Hash(_), Ok(described)) = (taught, network.describe_queries()) {
+            anstream::eprintln!(
+                "note: the model knows its network, but not how images were brought to it; taken now: \
+                 {described}"
+            );
+        }
     }
 }
 
@@ -380,6 +429,46 @@ pub(crate) struct LookArguments {
 
     #[command(flatten)]
     pub(crate) fitting: FitArguments,
+
+    /// Those of these flags that were given.
+    #[arg(skip)]
+    pub(crate) given: Vec<String>,
+
+    /// The folder of the model, where a network that was moved may lie too.
+    #[arg(skip)]
+    pub(crate) near: Option<PathBuf>,
+}
+
+impl LookArguments {
+    /// Whether a path holds images and not features; flags that no features need are refused.
+    pub(crate) fn takes_images(&self, path: &Path) -> Result<bool, Failure> {
+        if is_images(path) {
+            return Ok(true);
+        }
+        match self.given.first() {
+            Some(flag) if path.exists() => Err(Failure::Usage(format!(
+                "{flag} is for images; {} holds features",
+                path.display()
+            ))),
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether all paths hold images, or none; a mixture is refused.
+    pub(crate) fn all_images(&self, paths: &[PathBuf]) -> Result<bool, Failure> {
+        let images = paths.iter().map(|path| self.takes_images(path));
+        let images = images.collect::<Result<Vec<bool>, Failure>>()?;
+        if images.iter().any(|&it| it != images[0]) {
+            let text = "name photos and folders of photos, or one features file".to_owned();
+            return Err(Failure::Usage(text));
+        }
+        Ok(images.first().is_some_and(|&first| first))
+    }
+
+    /// Opens the network that is named, or the one that a model was taught with.
+    pub(crate) fn open(&self, taught: Taught<'_>) -> Result<FrozenNetwork, Failure> {
+        self.network.open_for(&self.fitting, taught, self.near.as_deref())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -410,9 +499,13 @@ pub(crate) fn views(choices: &[ViewChoice]) -> Vec<View> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Images (where the input is a data set of images)")]
 pub(crate) struct PipelineArguments {
-    /// A trained network; without one, a network is trained on the base classes.
-    #[arg(long, value_name = "FILE")]
+    /// A trained network: a name of `ivoro networks`, or a file; without one, a network is trained on
+    /// the base classes.
+    #[arg(long, value_name = "NAME|FILE")]
     pub(crate) backbone: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) onnx: OnnxArguments,
 
     /// Where to compute networks: cpu, cuda or cuda:N, with :full or :fast behind as for `extract`.
     #[arg(long, default_value = "cpu")]

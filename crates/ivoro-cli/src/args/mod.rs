@@ -6,6 +6,7 @@ mod few_shot;
 pub(crate) mod figures;
 pub(crate) mod images;
 mod input;
+pub(crate) mod networks;
 pub(crate) mod photos;
 pub(crate) mod reproduce;
 mod settings;
@@ -15,7 +16,6 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ivoro::Variant;
@@ -29,9 +29,10 @@ pub(crate) use crate::args::figures::{
     FigureArguments, FigureCommand, ReportArguments, SceneArguments, TsneArguments,
 };
 use crate::args::images::{
-    DemoArguments, ExtractArguments, FitArguments, LookArguments, PipelineArguments, TrainArguments,
+    DemoArguments, ExtractArguments, LookArguments, PipelineArguments, TrainArguments,
 };
 pub(crate) use crate::args::input::InputArguments;
+use crate::args::networks::NetworksArguments;
 use crate::args::photos::{PhotoArguments, SampleArguments};
 use crate::args::reproduce::ReproduceArguments;
 pub(crate) use crate::args::settings::SettingArguments;
@@ -67,30 +68,25 @@ impl Arguments {
         let mut arguments = Self::from_arg_matches(&matches)?;
         arguments.command.unescape_classes();
         let Some((_, given)) = matches.subcommand() else { return Ok(arguments) };
-        let look = match &mut arguments.command {
+        let (look, model) = match &mut arguments.command {
             Command::Run(run) => {
                 run.for_images = given_of::<PipelineArguments>(given);
                 return Ok(arguments);
             }
-            Command::Learn(learn) => &learn.look,
-            Command::Update(update) => &update.look,
-            Command::Calibrate(calibrate) => &calibrate.look,
-            Command::Retract(retract) => &retract.look,
-            Command::Relabel(relabel) => &relabel.look,
-            Command::Predict(predict) => &predict.look,
-            Command::Evaluate(evaluate) => &evaluate.look,
-            Command::Watch(watch) => &watch.look,
+            Command::Learn(learn) => (&mut learn.look, &learn.model),
+            Command::Update(update) => (&mut update.look, &update.model),
+            Command::Calibrate(calibrate) => (&mut calibrate.look, &calibrate.model),
+            Command::Retract(retract) => (&mut retract.look, &retract.model),
+            Command::Relabel(relabel) => (&mut relabel.look, &relabel.model),
+            Command::Predict(predict) => (&mut predict.look, &predict.model),
+            Command::Evaluate(evaluate) => (&mut evaluate.look, &evaluate.model),
+            Command::Watch(watch) => (&mut watch.look, &watch.model),
             _ => return Ok(arguments),
         };
-        let mut for_images = given_of::<FitArguments>(given);
-        for_images.extend(given_of::<SampleArguments>(given));
-        match for_images.first() {
-            Some(flag) if look.network.backbone.is_none() => {
-                let text = format!("{flag} is for images, which need --backbone");
-                Err(known.error(ErrorKind::MissingRequiredArgument, text))
-            }
-            _ => Ok(arguments),
-        }
+        look.given = given_of::<LookArguments>(given);
+        look.given.extend(given_of::<SampleArguments>(given));
+        look.near = model.parent().map(ToOwned::to_owned);
+        Ok(arguments)
     }
 }
 
@@ -153,6 +149,8 @@ pub(crate) enum Command {
     Train(Box<TrainArguments>),
     /// Compute the features of a data set of images with a frozen network.
     Extract(Box<ExtractArguments>),
+    /// List the networks at hand, and add others.
+    Networks(NetworksArguments),
     /// Show records as one page with tables and figures.
     Report(ReportArguments),
     /// Compute what a picture of the report is drawn from.
@@ -162,7 +160,7 @@ pub(crate) enum Command {
     Variants,
     /// Teach a model new classes, and more of those it knows; begins the model if there is none.
     Learn(Box<LearnArguments>),
-    /// Ask a model about features: class, distance, probability, uncertainty, unknown.
+    /// Ask a model about images or features: class, distance, probability, uncertainty, unknown.
     Predict(PredictArguments),
     /// Say how good a model is on labelled samples, and what to label next.
     Evaluate(Box<EvaluateArguments>),
@@ -335,8 +333,8 @@ pub(crate) struct LearnArguments {
     /// The model file; begun if it does not exist.
     pub(crate) model: PathBuf,
 
-    /// A features file, or with --backbone photos: folders by class, zip archives, photos with --class, and -
-    /// for a list on standard input (a path a line, and behind a tab its class).
+    /// Photos: folders by class, zip archives, photos with --class, and - for a list on standard input (a path a
+    /// line, and behind a tab its class). Or a features file.
     #[arg(required = true)]
     pub(crate) features: Vec<PathBuf>,
 
@@ -420,9 +418,9 @@ pub(crate) struct PredictArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of the queries; labels, if there are any, are used to report the accuracy. With
-    /// --backbone photos: files, folders, zip archives, and - for a list on standard input. Folders
-    /// called as classes of the model are labels.
+    /// Photos: files, folders, zip archives, and - for a list on standard input; folders called as classes of
+    /// the model are labels. Or features of the queries; labels, if there are any, are used to report the
+    /// accuracy.
     #[arg(required = true)]
     pub(crate) features: Vec<PathBuf>,
 
@@ -430,10 +428,14 @@ pub(crate) struct PredictArguments {
     #[arg(long, value_name = "K", default_value = "3")]
     pub(crate) top: NonZeroUsize,
 
-    /// Reject unknown classes; at most this share of known queries may be rejected wrongly: 0.001 to
-    /// 0.999, and 0.05 where none is written (--reject=0.1).
+    /// At most this share of known queries may be called unknown wrongly: 0.001 to 0.999 (--reject=0.1).
+    /// Default: 0.05, if the model can tell.
     #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.05")]
     pub(crate) reject: Option<f64>,
+
+    /// Never say that a query is unknown.
+    #[arg(long, conflicts_with = "reject")]
+    pub(crate) no_reject: bool,
 
     /// Burst: this many consecutive rows show one object and are one query.
     #[arg(long, value_name = "M")]
@@ -466,7 +468,7 @@ pub(crate) struct UpdateArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// A features file, or with --backbone photos of classes that the model knows, as for learn.
+    /// Photos of classes that the model knows, as for learn, or a features file.
     #[arg(required = true)]
     pub(crate) features: Vec<PathBuf>,
 
@@ -510,7 +512,7 @@ pub(crate) struct RetractArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of the samples, or with --backbone a folder of images by class.
+    /// A folder of images by class, or features of the samples.
     #[arg(required_unless_present = "receipt", conflicts_with = "receipt")]
     pub(crate) features: Vec<PathBuf>,
 
@@ -565,8 +567,8 @@ pub(crate) struct RelabelArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Features of the samples, or with --backbone a folder of images by class. Without: all that
-    /// was learned of the class --from.
+    /// A folder of images by class, or features of the samples. Without: all that was learned of the
+    /// class --from.
     #[arg(required_unless_present = "from")]
     pub(crate) features: Vec<PathBuf>,
 

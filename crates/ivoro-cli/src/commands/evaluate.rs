@@ -13,11 +13,12 @@ use ivoro_vision::FrozenNetwork;
 use ivoro_vision::dataset::photos::test_part;
 use ivoro_vision::dataset::{Broken, Dataset, ImageInput, OpenOptions, Photo};
 use ivoro_vision::photos::Looking;
+use ivoro_vision::recogniser::Classifier as _;
 use ivoro_vision::thumbnail;
 use serde_json::json;
 
 use super::images::say_left_out;
-use super::model::read;
+use super::model::{network_of, read};
 use super::photos::{Tale, find};
 use crate::args::EvaluateArguments;
 use crate::failure::Failure;
@@ -50,10 +51,8 @@ struct Unknown {
 pub(crate) fn evaluate(arguments: &EvaluateArguments) -> Result<(), Failure> {
     progress::catch_interrupts();
     let model = load(&arguments.model)?;
-    let network = match &arguments.look.network.backbone {
-        Some(_) => Some(arguments.look.network.open(&arguments.look.fitting)?),
-        None => None,
-    };
+    let images = arguments.look.takes_images(&arguments.data)?;
+    let network = images.then(|| arguments.look.open(model.taught())).transpose()?;
     let (mut asked, without) = Asked::new(&model, Some(arguments.reject))?;
     if let Some(why) = without {
         eprintln!("note: nothing is rejected: {why}");
@@ -115,17 +114,24 @@ fn labelled(
 ) -> Result<Labelled, Failure> {
     let EvaluateArguments { data, input, .. } = arguments;
     let Some(network) = network else {
-        let set = read(data, input)?.asking()?;
+        let file = read(data, input)?;
+        if let Some(described) = network_of(&file, data, model.taught())? {
+            model.check_described_network(&described)?;
+        }
+        let set = file.asking()?;
         let unlabelled =
             || Failure::Usage(format!("{}: no labels to compare with", data.display()));
         let samples = set.labelled().ok_or_else(unlabelled)?.clone();
         return Ok(Labelled { samples, files: None });
     };
-    model.check_network(network.fingerprint())?;
     let reading = arguments.reading.photos();
     let options =
         OpenOptions { test_share: 0.0, broken: reading.broken(), ..OpenOptions::default() };
     if let Some(dataset) = Dataset::open_known(data, &options)? {
+        let rows: Vec<usize> = (0..dataset.train.len()).collect();
+        if let Some(fit) = network.fit_of(&dataset.train, &rows)? {
+            model.check_described_network(&network.describe(fit))?;
+        }
         return of_dataset(model, network, dataset, data, reading.broken());
     }
     let folder = match test_part(data) {
@@ -140,6 +146,7 @@ fn labelled(
     found.name_classes(None, None, reading.broken())?;
     let mut tale = Tale::of("asked about", &mut found);
     let all = found.photos;
+    model.check_described_network(&network.describe(network.photo_fit(&all)?))?;
     let bar = progress::bar(all.len());
     bar.set_message("photos");
     let looking = Looking { decoding: reading.decoding(), keep_duplicates: true, remembered: None };

@@ -6,9 +6,9 @@ use std::path::Path;
 use anstream::eprintln;
 use ivoro_vision::dataset::Dataset;
 use ivoro_vision::engine::Backbone;
-use ivoro_vision::extract::{Extracted, Extraction, extract};
+use ivoro_vision::extract::{Extracted, Extraction, NETWORK, extract};
 
-use crate::args::images::{BackboneArguments, ExtractArguments, PrecisionChoice, views};
+use crate::args::images::{ExtractArguments, PrecisionChoice, views};
 use crate::failure::Failure;
 use crate::{output, progress};
 
@@ -32,12 +32,8 @@ pub(crate) fn extract_features(arguments: &ExtractArguments) -> Result<(), Failu
             ("device".to_owned(), arguments.backbone.device.to_string()),
         ]),
     };
-    // what is not in the file's hash: a stopped extraction goes on only where all is the same
-    let BackboneArguments { onnx_mean, onnx_deviation, .. } = &arguments.backbone;
-    if !onnx_mean.is_empty() {
-        let text = format!("mean {onnx_mean:?}, deviation {onnx_deviation:?}");
-        settings.metadata.insert("normalisation".to_owned(), text);
-    }
+    // a stopped extraction goes on only where all is the same
+    settings.metadata.insert(NETWORK.to_owned(), network.describe(fit).to_json());
     progress::catch_interrupts();
     let done = extract_to(&dataset, network.backbone(), &settings, &arguments.out)?;
     for sentence in &done.broken {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
-use ivoro::{Samples, Variant};
+use ivoro::{Model, Samples};
 use ivoro_vision::FrozenNetwork;
 use ivoro_vision::dataset::photos::train_part;
 use ivoro_vision::dataset::{Dataset, OpenOptions, Photos};
@@ -74,32 +74,36 @@ impl Lesson {
 /// What is learned of a data set of a known layout, or of photos.
 pub(super) fn lesson(
     network: &FrozenNetwork,
-    variant: Variant,
+    model: &mut Model,
     wanted: &Wanted<'_>,
 ) -> Result<Lesson, Failure> {
     if let [path] = wanted.paths {
         let broken = wanted.arguments.photos.broken();
         let options = OpenOptions { test_share: 0.0, broken, ..OpenOptions::default() };
         if let Some(dataset) = Dataset::open_known(path, &options)? {
-            return Ok(of_dataset(network, variant, wanted, &dataset, path)?.into());
+            return Ok(of_dataset(network, model, wanted, &dataset, path)?.into());
         }
     }
-    of_photos(network, variant, wanted)
+    of_photos(network, model, wanted)
 }
 
 fn of_dataset(
     network: &FrozenNetwork,
-    variant: Variant,
+    model: &mut Model,
     wanted: &Wanted<'_>,
     dataset: &Dataset,
     path: &Path,
 ) -> Result<Samples, Failure> {
     let rows = wanted_rows(dataset, path, wanted.classes)?;
+    match network.fit_of(&dataset.train, &rows)? {
+        Some(fit) => model.use_described_network(&network.describe(fit))?,
+        None => model.use_network(network.fingerprint())?,
+    }
     let bar = progress::bar(rows.len());
     bar.set_message("images");
     let mut done = |count: usize| bar.set_position(count as u64);
     let broken = wanted.arguments.photos.broken();
-    let seen = network.samples(variant, dataset, &rows, broken, &mut done)?;
+    let seen = network.samples(model.head().variant(), dataset, &rows, broken, &mut done)?;
     bar.finish_and_clear();
     say_left_out(&seen);
     let none = || Failure::Usage(format!("{}: there is no image to learn from", path.display()));
@@ -108,7 +112,7 @@ fn of_dataset(
 
 fn of_photos(
     network: &FrozenNetwork,
-    variant: Variant,
+    model: &mut Model,
     wanted: &Wanted<'_>,
 ) -> Result<Lesson, Failure> {
     let SampleArguments { class_from, keep_duplicates, remember, photos } = wanted.arguments;
@@ -124,7 +128,9 @@ fn of_photos(
     if all.is_empty() {
         return Err(tale.nothing(wanted.paths));
     }
-    let list = remember.as_deref().map(|path| Remembered::open(path, network.photo_fit(&all)?));
+    let fit = network.photo_fit(&all)?;
+    model.use_described_network(&network.describe(fit))?;
+    let list = remember.as_deref().map(|path| Remembered::open(path, fit));
     let list = list.transpose()?;
     let bar = progress::bar(all.len());
     bar.set_message("photos");
@@ -134,7 +140,7 @@ fn of_photos(
         remembered: list.as_ref().filter(|_| !wanted.taking_back),
     };
     let mut done = |count: usize| bar.set_position(count as u64);
-    let seen = network.photo_samples(variant, &all, looking, &mut done)?;
+    let seen = network.photo_samples(model.head().variant(), &all, looking, &mut done)?;
     bar.finish_and_clear();
     let SeenPhotos { of, rows, unread, truncated, duplicates, contradictions, fingerprints } = seen;
     tale.done = rows.len();

@@ -11,6 +11,7 @@ mod figure;
 mod images;
 mod ledger;
 mod model;
+mod networks;
 mod photos;
 mod predict;
 mod report;
@@ -47,6 +48,7 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::demo(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Figure(command) => figure::figure(&command),
+        Command::Networks(arguments) => networks::networks(&arguments),
         Command::Variants => variants::variants(),
         Command::Learn(arguments) => model::learn(&arguments),
         Command::Predict(arguments) => predict::predict(&arguments),

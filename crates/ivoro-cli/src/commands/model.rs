@@ -9,9 +9,13 @@ use indicatif::ProgressBar;
 use ivoro::audit::{NOT_KEPT, audit as list_kept};
 use ivoro::journal::{Entry, Verb};
 use ivoro::tune::{Choice, Tuner};
-use ivoro::{Budget, Model, ModelOptions, OtherSetting, Receipt, Variant, settings};
+use ivoro::{
+    Budget, Model, ModelOptions, NetworkDescription, OtherSetting, Receipt, Variant, settings,
+};
 use ivoro_io::features::{self, FeatureFile};
 use ivoro_io::{FileLock, load, save_receipt};
+use ivoro_vision::extract;
+use ivoro_vision::recogniser::{Classifier as _, Taught};
 use serde_json::json;
 
 use super::images::{self, Lesson, Wanted};
@@ -41,20 +45,24 @@ pub(super) fn lesson(
     input: &InputArguments,
     look: &LookArguments,
 ) -> Result<Lesson, Failure> {
-    if look.network.backbone.is_some() {
-        let network = look.network.open(&look.fitting)?;
-        model.use_network(network.fingerprint())?;
-        return images::lesson(&network, model.head().variant(), wanted);
+    let images = look.all_images(wanted.paths)?;
+    if images {
+        let network = look.open(model.taught())?;
+        return images::lesson(&network, model, wanted);
     }
     let [path] = wanted.paths else {
-        let text = "one features file at a time; photos need --backbone";
+        let text = "one features file at a time";
         return Err(Failure::Usage(text.to_owned()));
     };
     if wanted.class.is_some() {
-        let text = "--class is for photos, which need --backbone; a features file has labels";
+        let text = "--class is for photos; a features file has labels";
         return Err(Failure::Usage(text.to_owned()));
     }
-    let features = read(path, input)?.learning()?;
+    let file = read(path, input)?;
+    if let Some(described) = network_of(&file, path, model.taught())? {
+        model.use_described_features(&described)?;
+    }
+    let features = file.learning()?;
     let Some(wanted) = wanted.classes else { return Ok(features.into()) };
     let names = features.classes().clone();
     for name in wanted {
@@ -64,6 +72,42 @@ pub(super) fn lesson(
         }
     }
     Ok(features.of_classes(|label| wanted.contains(&names[label as usize])).into())
+}
+
+/// The network that a features file says it is of. One that says nothing is taken as it is, with a note
+/// where the model could have compared.
+pub(super) fn network_of(
+    file: &FeatureFile,
+    path: &Path,
+    taught: Taught<'_>,
+) -> Result<Option<NetworkDescription>, Failure> {
+    if let Some(text) = file.metadata.get(extract::NETWORK) {
+        let malformed = |reason| ivoro_vision::Error::Malformed {
+            path: path.to_owned(),
+            what: format!("the description of its network {reason}"),
+        };
+        return Ok(Some(NetworkDescription::from_json(text).map_err(malformed)?));
+    }
+    let own = match taught {
+        Taught::Hash(hash) => Some(hash),
+        Taught::Described(described) => Some(described.hash.as_str()),
+        Taught::Nothing | Taught::Features => None,
+    };
+    // what `extract` of version 0.1 wrote
+    let hash = file.metadata.get("weights").map(String::as_str);
+    if let (Some(expected), Some(found)) = (own, hash)
+        && expected != found
+    {
+        let (expected, found) = (expected.to_owned(), found.to_owned());
+        return Err(ivoro::Error::OtherNetwork { expected, found }.into());
+    }
+    if let Taught::Described(described) = taught {
+        anstream::eprintln!(
+            "note: {} does not say how its features were made; the model was taught with {described}",
+            path.display()
+        );
+    }
+    Ok(None)
 }
 
 /// A new model of the variant asked for, or of the one that will suit the samples best; what it is doing
@@ -370,6 +414,7 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
             "calibration": model.calibration(),
             "temperature": model.calibration().and_then(|_| model.temperature().ok()),
             "network": model.network(),
+            "network_description": model.network_description(),
             "layers": head.layers(),
             "phases": head.phases(),
             "classes": classes.collect::<Vec<_>>(),
@@ -387,9 +432,7 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     }
     let _ = writeln!(text, "layers    {}", layers.join(", "));
     let _ = writeln!(text, "phases    {} classes", phases.join(" + "));
-    if let Some(network) = model.network() {
-        let _ = writeln!(text, "network   {network}");
-    }
+    text.push_str(&network_lines(&model));
     if head.may_search_index() {
         let _ = writeln!(text, "search    by an index, approximately, unless asked with --exact");
     }
@@ -414,6 +457,23 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
         .for_each(|c| table.row(vec![c.name.clone(), c.statistics.count.to_string()]));
     let _ = write!(text, "\n{table}");
     Ok(output::print(&text)?)
+}
+
+/// What a model knows of its network.
+fn network_lines(model: &Model) -> String {
+    let Some(described) = model.network_description() else {
+        let known = model
+            .network()
+            .map(|hash| format!("network   {hash}; how images were brought to it is not known\n"));
+        return known.unwrap_or_default();
+    };
+    let mut text = format!("network   {}\n", visible(&described.to_string()));
+    let _ = writeln!(text, "hash      {}", described.hash);
+    if let Some(path) = &described.path {
+        let _ = writeln!(text, "file      {}", visible(path));
+    }
+    let _ = writeln!(text, "engine    {}", visible(&described.engine));
+    text
 }
 
 /// Lists every number kept.

@@ -14,12 +14,12 @@ use ivoro_io::load_predictor;
 use ivoro_vision::Recogniser;
 use ivoro_vision::dataset::photos::labels;
 use ivoro_vision::dataset::{ImageInput, Photo, Unread};
+use ivoro_vision::recogniser::Classifier as _;
 use serde_json::json;
 
 use super::photos::{self, Tale};
-use crate::args::images::LookArguments;
 use crate::args::{BurstChoice, Format, PredictArguments};
-use crate::commands::model::read;
+use crate::commands::model::{network_of, read};
 use crate::failure::Failure;
 use crate::progress;
 use crate::table::{Table, visible};
@@ -28,7 +28,10 @@ use crate::words::counted;
 /// Queries answered before the first results are printed; a whole number of bursts.
 const BATCH: usize = 4096;
 
-/// Asks a model about features.
+/// The share of known queries that may be called unknown, where no other is asked for.
+const USUAL_REJECTION: f64 = 0.05;
+
+/// Asks a model about features or images.
 pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
     let model = load_predictor(&arguments.model)?;
     let rule = match arguments.burst_rule {
@@ -37,23 +40,26 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
     };
     let options = AskOptions {
         top: arguments.top.get(),
-        false_rejection: arguments.reject,
+        false_rejection: rejected(arguments, &model),
         burst: arguments.burst.map(|size| (size.get(), rule)),
         search: if arguments.exact { Search::Exact } else { Search::Automatic },
     };
     if let Some(about) = model.approximation(options)? {
         note(about);
     }
-    if arguments.look.network.backbone.is_some() {
+    if arguments.look.all_images(&arguments.features)? {
         return predict_images(arguments, model, options);
     }
     let [path] = &arguments.features[..] else {
-        let text = "one features file at a time; images need --backbone";
-        return Err(Failure::Usage(text.to_owned()));
+        return Err(Failure::Usage("one features file at a time".to_owned()));
     };
-    let set = read(path, &arguments.input)?.asking()?;
+    let file = read(path, &arguments.input)?;
+    if let Some(described) = network_of(&file, path, model.taught())? {
+        model.check_described_network(&described)?;
+    }
+    let set = file.asking()?;
     let size = arguments.burst.map_or(1, NonZeroUsize::get);
-    let mut printer = Printer::new(arguments, set.labelled());
+    let mut printer = Printer::new(arguments, false, set.labelled());
     let rows: Vec<usize> = (0..set.points().len()).collect();
     let bar = progress::bar(rows.len());
     for rows in rows.chunks(BATCH.next_multiple_of(size)) {
@@ -67,6 +73,13 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
     }
     bar.finish_and_clear();
     printer.finish()
+}
+
+/// The share of known queries that may be called unknown: the one given, else the usual one where the
+/// model can tell.
+fn rejected(arguments: &PredictArguments, model: &Predictor) -> Option<f64> {
+    let usual = (!arguments.no_reject && model.can_reject()).then_some(USUAL_REJECTION);
+    arguments.reject.or(usual)
 }
 
 /// Asks about photos, some at a time; answers are printed as they come.
@@ -84,10 +97,10 @@ fn predict_images(
     }
     let known: HashSet<String> = model.classes().map(str::to_owned).collect();
     let labels = labels(&all, |name| known.contains(name));
-    let LookArguments { network, fitting } = &arguments.look;
-    let recogniser = Recogniser::new(model, network.open(fitting)?)?;
+    let network = arguments.look.open(model.taught())?;
+    let recogniser = Recogniser::new(model, network)?;
     let size = arguments.burst.map_or(1, NonZeroUsize::get);
-    let mut printer = Printer::new(arguments, None);
+    let mut printer = Printer::new(arguments, true, None);
     printer.known = known;
     let bar = progress::bar(all.len());
     let at_once = recogniser.network().batch().next_multiple_of(size);
@@ -176,8 +189,7 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(arguments: &PredictArguments, labels: Option<&'a Samples>) -> Self {
-        let images = arguments.look.network.backbone.is_some();
+    fn new(arguments: &PredictArguments, images: bool, labels: Option<&'a Samples>) -> Self {
         let header = [
             if images { "file" } else { "row" },
             "class",
@@ -423,9 +435,15 @@ fn cells(query: &Query, prediction: &Prediction) -> Vec<String> {
     let runner = prediction.top.get(1).map_or(String::new(), |second| {
         format!("{} ({})", second.class, percent(second.probability))
     });
+    // the nearest class is still told: as the runner-up of none
+    let (class, runner) = if prediction.unknown == Some(true) {
+        ("unknown".to_owned(), format!("{} ({})", best.class, percent(best.probability)))
+    } else {
+        (best.class.clone(), runner)
+    };
     vec![
         query.name().1,
-        best.class.clone(),
+        class,
         percent(best.probability),
         format!("{:.4}", best.distance),
         runner,

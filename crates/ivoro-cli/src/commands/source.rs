@@ -320,16 +320,19 @@ impl<'a> Pipeline<'a> {
             backbone: Some(weights),
             device: self.arguments.device.clone(),
             batch: self.arguments.extraction_batch,
-            onnx_outputs: Vec::new(),
-            onnx_mean: Vec::new(),
-            onnx_deviation: Vec::new(),
+            onnx: self.arguments.onnx.clone(),
         };
         let network = backbone.open(&self.arguments.images.fitting)?;
         let fit = self.arguments.images.fit(&self.dataset.train, Some(network.trained_fit()))?;
         // The last layer and the block before it, as far as the network has them.
         let layers: Vec<String> =
             network.backbone().layers().iter().take(2).map(|(name, _)| name.clone()).collect();
-        let settings = self.extraction(network.fingerprint(), fit, &layers, backbone.batch());
+        let mut settings = self.extraction(network.fingerprint(), fit, &layers, backbone.batch());
+        if let Some(normalisation) = self.arguments.onnx.normalisation() {
+            // what is given belongs to the name of what is kept
+            let text = normalisation.to_string();
+            settings.metadata.insert("normalisation".to_owned(), text);
+        }
         let path = cache::features_path(&self.cache, &settings);
         if path.exists() {
             eprintln!("features from {}", path.display());

@@ -9,10 +9,11 @@ use ivoro::journal::{Entry, NAMES};
 use ivoro::{Model, Receipt, Retracted, Retraction, Samples};
 use ivoro_io::features::Set;
 use ivoro_io::{FileLock, load, load_receipt};
+use ivoro_vision::recogniser::Classifier as _;
 use serde_json::json;
 
 use super::images::{Lesson, Wanted};
-use super::model::{lesson, load_to_change, read};
+use super::model::{lesson, load_to_change, network_of, read};
 use super::save;
 use crate::args::images::LookArguments;
 use crate::args::photos::SampleArguments;
@@ -26,11 +27,16 @@ use crate::table::{Table, visible};
 use crate::words::{counted, date};
 
 impl GivingUpArguments {
-    fn retraction(self, look: &LookArguments) -> Retraction {
+    fn retraction(self, look: &LookArguments, paths: &[PathBuf]) -> Result<Retraction, Failure> {
         let probes = if self.drop_probes { Forgetting::DropProbes } else { Forgetting::Exact };
-        let recomputed = look.network.backbone.is_some();
-        Retraction { probes, inexact: self.inexact, recomputed }
+        let recomputed = holds_images(look, paths)?;
+        Ok(Retraction { probes, inexact: self.inexact, recomputed })
     }
+}
+
+/// Whether any of the paths holds images.
+fn holds_images(look: &LookArguments, paths: &[PathBuf]) -> Result<bool, Failure> {
+    paths.iter().try_fold(false, |any, path| Ok(any | look.takes_images(path)?))
 }
 
 /// Takes samples back.
@@ -38,7 +44,7 @@ pub(crate) fn retract(arguments: &RetractArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
     let mut model = load_to_change(&arguments.model)?;
     let RetractArguments { features, receipt, classes, look, input, from, photos, .. } = arguments;
-    let how = arguments.giving_up.retraction(look);
+    let how = arguments.giving_up.retraction(look, features)?;
     let mut text = String::new();
     let place = arguments.model.display();
     for path in receipt {
@@ -90,7 +96,7 @@ fn lessons(
     if paths.is_empty() {
         return Ok(Vec::new());
     }
-    if look.network.backbone.is_some() {
+    if look.all_images(paths)? {
         let each: Vec<&[PathBuf]> =
             if from.is_some() { vec![paths] } else { paths.chunks(1).collect() };
         let one = |paths: &[PathBuf]| {
@@ -111,6 +117,9 @@ fn lessons(
     };
     let one = |path: &PathBuf| {
         let file = read(path, input)?;
+        if let Some(described) = network_of(&file, path, model.taught())? {
+            model.check_described_network(&described)?;
+        }
         let set: Option<Set> = file.train.or(file.all);
         let none = || Failure::Usage(format!("{}: has no samples to take", path.display()));
         let points = set.ok_or_else(none)?.points().clone();
@@ -146,7 +155,7 @@ pub(crate) fn relabel(arguments: &RelabelArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
     let mut model = load_to_change(&arguments.model)?;
     let RelabelArguments { features, to, from, look, input, photos, .. } = arguments;
-    let how = arguments.giving_up.retraction(look);
+    let how = arguments.giving_up.retraction(look, features)?;
     let mut text = String::new();
     let name = visible(to);
     if let (Some(from), []) = (from, &features[..]) {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anstream::eprintln;
 use ivoro_io::{FileLock, load};
 use ivoro_vision::Recogniser;
+use ivoro_vision::recogniser::Classifier as _;
 use ivoro_vision::watch::{Format, Keep, Rows, Sorter, Step, WatchOptions, Watcher, header};
 
 use crate::args::{RowFormat, WatchArguments};
@@ -34,7 +35,7 @@ pub(crate) fn watch(arguments: &WatchArguments) -> Result<(), Failure> {
         }
         Err(error) => return Err(error.into()),
     };
-    let network = arguments.look.network.open(&arguments.look.fitting)?;
+    let network = arguments.look.open(model.taught())?;
     let recogniser = Recogniser::new(model, network)?;
     let format = match arguments.format {
         RowFormat::Csv => Format::Csv,

@@ -81,6 +81,8 @@ impl Place {
     pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ivoro"));
         command.current_dir(self.folder()).args(arguments.split_whitespace());
+        // not the networks of whoever runs the tests
+        command.env("IVORO_NETWORKS", self.path("networks"));
         command
     }
 

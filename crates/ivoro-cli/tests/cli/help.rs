@@ -54,7 +54,7 @@ fn every_flag_stands_under_its_heading() {
     ivoro run
       Options: --protocol --threads --order --variants --peers --tuned-on-test --tune-on --data-set --network-name --ranpac-dim --out --json --csv --holdout --help
       Baselines (where the input is a data set of images): --baselines --phase-epochs --pictures
-      Images (where the input is a data set of images): --backbone --device --views --extraction-batch --cache
+      Images (where the input is a data set of images): --backbone --onnx-outputs --onnx-mean --onnx-deviation --device --views --extraction-batch --cache
       Images: --size --fit --skip-broken --test-share --split-seed
       Training: --network --embedding --recipe --epochs --batch --rate --validation --training-seed
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
@@ -78,6 +78,12 @@ fn every_flag_stands_under_its_heading() {
       Options: --out --threads --views --layers --precision --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit --skip-broken --test-share --split-seed
+    ivoro networks
+      Options: --json --threads --help
+    ivoro networks add
+      Options: --name --threads --licence --mean --deviation --outputs --size --fit --help
+    ivoro networks convert
+      Options: --out --threads --name --layers --mean --deviation --outputs --size --fit --help
     ivoro report
       Options: --out --threads --help
     ivoro figure
@@ -103,7 +109,7 @@ fn every_flag_stands_under_its_heading() {
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
       Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro predict
-      Options: --threads --top --reject --burst --burst-rule --exact --format --help
+      Options: --threads --top --reject --no-reject --burst --burst-rule --exact --format --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit
       Photos: --strict --truncated --verbose --json

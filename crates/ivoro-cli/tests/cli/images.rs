@@ -319,7 +319,7 @@ fn what_is_wrong_with_images_is_said_in_one_sentence() {
     said("train pictures --out x.safetensors --device gpu", &["cpu, cuda"]);
     said("train pictures --out x.safetensors --device cuda", &["no device", "hint"]);
     said("train pictures --out x.safetensors --rate=-1", &["rate"]);
-    said("extract pictures --out x.features", &["--backbone"]);
+    said("extract pictures --backbone absent --out x.features", &["absent", "efficientnet-lite0"]);
     said(
         "extract pictures --backbone net.safetensors --layers block7 --out x.features",
         &["block7", "block2"],
@@ -338,4 +338,95 @@ fn what_is_wrong_with_images_is_said_in_one_sentence() {
     said("extract pictures --backbone net.safetensors --out y.features", &["net.safetensors"]);
     std::fs::create_dir(place.path("pictures/empty")).unwrap();
     said("train pictures --out x.safetensors --network small", &["empty"]);
+}
+
+/// The pictures of one class, and one more of each of two classes.
+fn ask(place: &Place, command: &str) -> Vec<Value> {
+    let answers = place.ivoro(&format!("{command} --format jsonl")).good();
+    answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn photos_need_no_flag_with_the_network_that_ships() {
+    let place = Place::new();
+    place.pictures();
+    // three commands, none with more than four words; the model's name is taken as it is
+    let learned = place.ivoro("learn shapes pictures").good();
+    assert!(learned.contains("shapes: learned 4 classes from 40 samples"), "{learned}");
+    let answers = ask(&place, "predict shapes pictures/dark/3.bmp pictures/standing");
+    assert_eq!(answers.len(), 11);
+    assert_eq!(answers[0]["top"][0]["class"], "dark");
+    // unknown is judged without a flag, and not with this one
+    assert!(answers.iter().all(|answer| answer["unknown"].is_boolean()), "{answers:?}");
+    let answers = ask(&place, "predict shapes pictures/dark/3.bmp --no-reject");
+    assert!(answers[0]["unknown"].is_null(), "{answers:?}");
+    let told = place.ivoro("inspect shapes").good();
+    assert!(told.contains("efficientnet-lite0, 224×224, centre of 256, mean 0.498"), "{told}");
+    place.ivoro("update shapes pictures --classes dark").good();
+    place.ivoro("calibrate shapes pictures").good();
+    place.ivoro("retract shapes pictures --classes bright --inexact").good();
+    let table = place.ivoro("predict shapes pictures/dark/3.bmp").good();
+    assert!(table.starts_with("file"), "{table}");
+}
+
+#[test]
+fn a_model_keeps_to_the_way_its_pictures_were_looked_at() {
+    let place = Place::new();
+    place.pictures();
+    place.network();
+    place.ivoro("learn m pictures --backbone net.safetensors --size 16 --variant iVoro").good();
+    // nothing need be said again
+    assert_eq!(ask(&place, "predict m pictures/dark").len(), 10);
+    place.ivoro("update m pictures --classes dark").good();
+    // what is said and differs is refused with both values, wherever it is said
+    for command in ["predict m pictures", "update m pictures", "calibrate m pictures"] {
+        let said = place.ivoro(&format!("{command} --size 8")).bad(2);
+        assert!(said.contains("16×16") && said.contains("8×8"), "{said}");
+        let said = place.ivoro(&format!("{command} --backbone efficientnet-lite0")).bad(2);
+        assert!(said.contains("another network"), "{said}");
+        place.ivoro(&format!("{command} --size 16")).good();
+    }
+    // the features of the same pictures, brought to the network so and otherwise
+    let extract = "extract pictures --backbone net.safetensors --views upright --layers last";
+    place.ivoro(&format!("{extract} --size 16 --out same.features")).good();
+    place.ivoro(&format!("{extract} --size 8 --out other.features")).good();
+    for command in ["predict m", "update m", "calibrate m"] {
+        let said = place.ivoro(&format!("{command} other.features")).bad(2);
+        assert!(said.contains("16×16") && said.contains("8×8"), "{said}");
+    }
+    place.ivoro("predict m same.features").good();
+    // a model taught with features that say where they come from can be asked with pictures
+    place.ivoro("learn f same.features --variant iVoro").good();
+    assert_eq!(ask(&place, "predict f pictures/dark").len(), 10);
+    // two models that looked otherwise are not merged
+    let learn =
+        "learn n pictures --backbone net.safetensors --variant iVoro --classes dark --size 8";
+    place.ivoro(learn).good();
+    let said = place.ivoro("merge m n --out both").bad(2);
+    assert!(said.contains("16×16") && said.contains("8×8"), "{said}");
+    // the network is gone, and said to be; then it is there again under a name
+    std::fs::create_dir(place.path("elsewhere")).unwrap();
+    std::fs::rename(place.path("net.safetensors"), place.path("elsewhere/x.safetensors")).unwrap();
+    let said = place.ivoro("predict m pictures/dark").bad(2);
+    assert!(said.contains("net, hash") && said.contains("--backbone"), "{said}");
+    let add = "networks add elsewhere/x.safetensors --name small --size 16 --licence MIT";
+    place.ivoro(add).good();
+    std::fs::remove_dir_all(place.path("elsewhere")).unwrap();
+    assert_eq!(ask(&place, "predict m pictures/dark").len(), 10);
+    let listed = place.ivoro("networks").good();
+    assert!(listed.contains("efficientnet-lite0 (default)"), "{listed}");
+    assert!(listed.contains("small") && listed.contains("MIT"), "{listed}");
+    place.ivoro("learn k pictures --backbone small --variant iVoro").good();
+    let listed: Value = serde_json::from_str(&place.ivoro("networks --json").good()).unwrap();
+    assert_eq!(listed["networks"][1]["network"]["width"], 16);
+}
+
+#[test]
+fn features_of_unknown_origin_are_taken_with_a_note() {
+    let place = Place::new();
+    place.pictures();
+    place.ivoro("learn m data.features --variant iVoro").good();
+    let said = place.ivoro("predict m pictures/dark").bad(2);
+    assert!(said.contains("which network made them") && said.contains("--backbone"), "{said}");
+    assert!(!place.ivoro("inspect m").good().contains("network"));
 }

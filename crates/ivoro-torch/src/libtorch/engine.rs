@@ -68,6 +68,10 @@ impl Backbone for TorchNetwork {
         None
     }
 
+    fn engine(&self) -> &'static str {
+        "libtorch"
+    }
+
     fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
         Ok(self.features(pixels, shape, layers)?)
     }

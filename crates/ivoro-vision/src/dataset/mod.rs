@@ -30,6 +30,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 pub use decode::{ImageInput, decode, decode_bytes, measure};
+use format::Format;
+use image::ImageFormat;
 pub use images::{Broken, Decoding, Images, decode_all};
 use ivoro::random::permutation;
 pub use photo::Truncated;
@@ -149,6 +151,18 @@ pub fn is_features_file(path: &Path) -> bool {
         Some("npz") => !npz::holds_images(path),
         _ => !idx::is_called_so(path),
     }
+}
+
+/// Whether there are images at `path`: a folder, a file of images, an archive of photos, or a photo. What its
+/// first bytes say counts, or else its name. `-` is a list of photos.
+pub fn is_images(path: &Path) -> bool {
+    if path.as_os_str() == "-" || path.is_dir() || !is_features_file(path) {
+        return true;
+    }
+    let head = if path.is_file() { photos::head_of(path).unwrap_or_default() } else { Vec::new() };
+    let is_npz = path.extension().is_some_and(|it| it.eq_ignore_ascii_case("npz"));
+    let is_archive = zipped::is_archive(&head) && !is_npz;
+    is_archive || Format::of_file(&head, path).is_some() || ImageFormat::from_path(path).is_ok()
 }
 
 /// The layouts of folders, for a message.

@@ -376,7 +376,7 @@ impl Search {
 }
 
 /// The first bytes of a file.
-fn head_of(path: &Path) -> Result<Vec<u8>> {
+pub(super) fn head_of(path: &Path) -> Result<Vec<u8>> {
     let mut head = Vec::new();
     fs_err::File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
     Ok(head)

@@ -40,6 +40,11 @@ pub trait Backbone: Send + Sync {
     /// The shape images must have, where the network fixes it.
     fn shape(&self) -> Option<Shape>;
 
+    /// What computes it, in a word.
+    fn engine(&self) -> &'static str {
+        "ivoro"
+    }
+
     /// Features of images (`pixels` in NHWC order, each of `shape`): a matrix for each index into
     /// [`layers`](Self::layers) asked for.
     fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>>;

@@ -194,6 +194,44 @@ pub enum Error {
     #[error("the network does not say which size of images it takes; name it with --size")]
     UnknownSize,
 
+    /// The network that a model was taught with is nowhere to be found.
+    #[error(
+        "the network of the model was not found: {name}, hash {}…; looked in {}",
+        hash.get(..12).unwrap_or(hash), .looked_in.join(", ")
+    )]
+    NetworkNotFound {
+        /// What it was called.
+        name: String,
+        /// Hash of its file.
+        hash: String,
+        /// Files and folders that were looked at.
+        looked_in: Vec<String>,
+    },
+
+    /// A model was taught features, and nothing says which network made them.
+    #[error("the model was taught with features, and nothing says which network made them")]
+    UnknownNetwork,
+
+    /// A network can't be stored under this name.
+    #[error("\"{name}\" {reason}")]
+    NetworkName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+
+    /// A network's file says how pixels are normalised, and another way was asked for.
+    #[error("{path}: its pixels are normalised with {own}; {asked} was asked for")]
+    FixedNormalisation {
+        /// The network.
+        path: PathBuf,
+        /// What its file says.
+        own: String,
+        /// What was asked for.
+        asked: String,
+    },
+
     /// A batch has more or fewer pixels than its images have.
     #[error("a batch of {found} bytes, expected {expected}")]
     Pixels {

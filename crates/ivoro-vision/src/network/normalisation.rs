@@ -1,5 +1,7 @@
 //! How pixels become a network's input.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// How pixels become the network's input: `(value / 255 − mean) / deviation`, per channel.
@@ -12,6 +14,12 @@ pub struct Normalisation {
 }
 
 impl Normalisation {
+    /// The convention of networks trained on ImageNet.
+    pub fn imagenet(channels: usize) -> Self {
+        let part = |values: [f32; 3]| (0..channels).map(|channel| values[channel % 3]).collect();
+        Self { mean: part([0.485, 0.456, 0.406]), deviation: part([0.229, 0.224, 0.225]) }
+    }
+
     /// Factor and shift of each channel, so that the input is `value · factor + shift`.
     pub fn affine(&self) -> Vec<(f32, f32)> {
         let channels = self.mean.iter().zip(&self.deviation);
@@ -35,5 +43,15 @@ impl Normalisation {
         });
         let (mean, deviation) = moments.unzip();
         Self { mean, deviation }
+    }
+}
+
+impl fmt::Display for Normalisation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |values: &[f32]| {
+            let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+            texts.join(",")
+        };
+        write!(f, "mean {}, deviation {}", list(&self.mean), list(&self.deviation))
     }
 }

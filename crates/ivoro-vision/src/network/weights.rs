@@ -42,10 +42,10 @@ pub enum Precision {
 /// Metadata key under which the architecture stands, as JSON.
 const ARCHITECTURE: &str = "architecture";
 /// Metadata keys of the normalisation: numbers in brackets, one a channel.
-const MEAN: &str = "mean";
-const DEVIATION: &str = "std";
+pub(super) const MEAN: &str = "mean";
+pub(super) const DEVIATION: &str = "std";
 /// Metadata key of how images are brought to the network, as JSON of a [`StoredFit`].
-const FIT: &str = "image_fit";
+pub(super) const FIT: &str = "image_fit";
 /// Metadata keys of files older than [`FIT`]: a shape and a fit as they are told to people.
 const OLD_SHAPE: &str = "image";
 const OLD_FIT: &str = "fit";
@@ -91,14 +91,8 @@ impl Weights {
             None => self.fit_of_an_old_file(),
         };
         let channels = self.architecture.channels;
-        let Some(StoredFit { height, width, centre_of, .. }) = stored else {
-            return Fit { shape: Shape { height: 0, width: 0, channels }, how: How::Resize };
-        };
-        let most = height.max(width);
-        // what makes no sense is not believed
-        let resize = centre_of.filter(|side| (most..=most.saturating_mul(4)).contains(side));
-        let how = resize.map_or(How::Resize, |resize| How::ResizeThenCentreCrop { resize });
-        Fit { shape: Shape { height, width, channels }, how }
+        let unknown = Fit { shape: Shape { height: 0, width: 0, channels }, how: How::Resize };
+        stored.map_or(unknown, |stored| stored.fit(channels))
     }
 
     /// Notes how images are brought to the network, for [`fit`](Self::fit).
@@ -202,7 +196,7 @@ impl Weights {
 
 /// A [`Fit`] in a file's metadata. The channels are the architecture's.
 #[derive(Serialize, Deserialize)]
-struct StoredFit {
+pub(super) struct StoredFit {
     version: u32,
     height: usize,
     width: usize,
@@ -214,7 +208,7 @@ struct StoredFit {
 impl StoredFit {
     const VERSION: u32 = 1;
 
-    fn of(Fit { shape: Shape { height, width, .. }, how }: Fit) -> Self {
+    pub(super) fn of(Fit { shape: Shape { height, width, .. }, how }: Fit) -> Self {
         let centre_of = match how {
             How::ResizeThenCentreCrop { resize } => Some(resize),
             How::Exact | How::Resize => None,
@@ -222,12 +216,22 @@ impl StoredFit {
         Self { version: Self::VERSION, height, width, centre_of }
     }
 
-    fn to_json(&self) -> String {
+    /// What it says, for images of so many channels.
+    pub(super) fn fit(&self, channels: usize) -> Fit {
+        let Self { height, width, centre_of, .. } = *self;
+        let most = height.max(width);
+        // what makes no sense is not believed
+        let resize = centre_of.filter(|side| (most..=most.saturating_mul(4)).contains(side));
+        let how = resize.map_or(How::Resize, |resize| How::ResizeThenCentreCrop { resize });
+        Fit { shape: Shape { height, width, channels }, how }
+    }
+
+    pub(super) fn to_json(&self) -> String {
         serde_json::json!(self).to_string()
     }
 
     /// None for what is no such JSON, or of a later version: then nothing is known.
-    fn read(text: &str) -> Option<Self> {
+    pub(super) fn read(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok().filter(|stored: &Self| stored.version == Self::VERSION)
     }
 }
@@ -274,14 +278,14 @@ fn our_name(name: &str) -> Cow<'_, str> {
 
 type Found<'a> = BTreeMap<String, TensorView<'a>>;
 
-fn list(values: &[f32]) -> String {
+pub(super) fn list(values: &[f32]) -> String {
     let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
     format!("({})", texts.join(", "))
 }
 
 /// The normalisation a file names. One that names none is taken to follow the convention of
 /// networks trained on ImageNet.
-fn read_normalisation(
+pub(super) fn read_normalisation(
     path: &Path,
     metadata: &mut BTreeMap<String, String>,
     channels: usize,

@@ -3,6 +3,8 @@
 use ivoro_vision::dataset::Shape;
 use ivoro_vision::engine::Backbone;
 use ivoro_vision::engine::onnx::{Layout, OnnxError, OnnxNetwork, OnnxOptions, Runtime};
+use ivoro_vision::network::convert;
+use ivoro_vision::{FrozenNetwork, NetworkOptions};
 
 use super::fixtures::{field, file, node, small, value};
 use super::{TINY, open, options, refusal};
@@ -477,4 +479,64 @@ fn weights_without_numbers_are_refused() {
             assert!(open(&network, &settings).is_err());
         }
     }
+}
+
+#[test]
+fn a_network_becomes_a_list_of_operations_in_half_the_bytes() {
+    let padded = padding("in", "padded");
+    let nodes = [
+        operator("Conv", &["padded", "k", "b"], "c", &numbers_of_step(2)),
+        operator("Clip", &["c", "zero0", "six"], "r", &[]),
+        operator("Conv", &["r", "k1"], "d", &convolution(8, [3, 3], [1, 1], [1; 4])),
+        operator("Add", &["d", "r"], "s", &[]),
+        operator("Relu", &["s"], "t", &[]),
+        operator("GlobalAveragePool", &["t"], "g", &[]),
+        operator("Flatten", &["g"], "out", &[number("axis", 1)]),
+    ];
+    let nodes = [padded, nodes.to_vec()].concat();
+    let weights = [
+        weight("k", &[8, 3, 3, 3], 0.1),
+        weight("b", &[8], 0.1),
+        weight("k1", &[8, 1, 3, 3], 0.1),
+        weight("six", &[1], 6.0),
+        weight("zero0", &[1], -0.1),
+    ];
+    let onnx = network(&nodes, &weights, "out");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.onnx");
+    std::fs::write(&path, &onnx).unwrap();
+    let names = ["out", "r"];
+    let networks = NetworkOptions {
+        onnx_outputs: names.map(str::to_owned).into(),
+        normalisation: options(&[]).normalisation,
+        ..NetworkOptions::default()
+    };
+    let made = convert(&path, "net", &[], &networks).unwrap();
+    assert_eq!(convert(&path, "net", &[], &networks).unwrap().bytes, made.bytes);
+    let opened =
+        FrozenNetwork::from_bytes("n.safetensors".as_ref(), made.bytes, &Default::default());
+    let opened = opened.unwrap();
+    assert_eq!(opened.fingerprint(), made.hash);
+    let backbone = opened.backbone();
+    assert_eq!(backbone.shape(), Some(SHAPE));
+    assert_eq!(backbone.layers(), [("last".to_owned(), 8), ("r".to_owned(), 8)]);
+    let images = pixels(5);
+    let expected = open(&onnx, &options(&names)).unwrap();
+    let expected = expected.features(&images, SHAPE, &[0, 1]).unwrap();
+    let found = backbone.features(&images, SHAPE, &[0, 1]).unwrap();
+    for (found, expected) in found.iter().zip(&expected) {
+        let size = expected.as_slice().iter().fold(0f32, |size, value| size.max(value.abs()));
+        assert!(size > 0.01, "nothing to compare");
+        for (found, expected) in found.as_slice().iter().zip(expected.as_slice()) {
+            // kernels have 11 bits
+            assert!((found - expected).abs() < 2e-3 * size, "{found} instead of {expected}");
+        }
+    }
+    // images of another size are not for it
+    let wide = Shape { width: 30, ..SHAPE };
+    assert!(backbone.features(&vec![0; wide.len()], wide, &[0]).is_err());
+    // what is no list of these operations is refused
+    std::fs::write(&path, residual()).unwrap();
+    let refused = convert(&path, "net", &[], &NetworkOptions::default()).unwrap_err().to_string();
+    assert!(refused.contains("convolutions, sums and limits"), "{refused}");
 }

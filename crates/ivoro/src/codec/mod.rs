@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::calibration::Calibration;
 use crate::head::{Settings, Variant};
 use crate::journal::Journal;
+use crate::network::NetworkDescription;
 use crate::tune::Choice;
 
 pub use read::{decode, decode_predictor, decode_receipt};
@@ -69,6 +70,9 @@ struct Description {
     choices: Vec<Choice>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     network: Option<String>,
+    /// How images became features.
+    #[serde(rename = "network_description", default, skip_serializing_if = "Option::is_none")]
+    described_network: Option<NetworkDescription>,
     #[serde(default, skip_serializing_if = "Journal::is_empty")]
     journal: Journal,
     /// On whose arithmetic N and K made points.

@@ -102,6 +102,7 @@ impl Reader<'_> {
         let super::Description { calibration, choices, network, .. } = description;
         let mut model =
             Model::from_parts(head, calibration.clone(), choices.clone(), network.clone());
+        model.description.clone_from(&description.described_network);
         model.journal.clone_from(&description.journal);
         model.machines.clone_from(&description.machines);
         let depends = description.variant.normalise || description.variant.lift;
@@ -132,6 +133,7 @@ impl Reader<'_> {
             && !description.classes.is_empty()
             && names.len() == description.classes.len()
             && description.calibration.as_ref().is_none_or(Calibration::is_sensible)
+            && self.network_is_sensible()
             && description.classes.len() <= MOST_CLASSES
             && description
                 .phases
@@ -157,6 +159,14 @@ impl Reader<'_> {
             grids: description.grids.iter().map(grid).collect::<Result<_>>()?,
             places: self.places("origin", dims, &description.units)?,
             probe_places: self.places("probe_origin", probe_dims, &description.probe_units)?,
+        })
+    }
+
+    /// Whether what is said of the network is of one network.
+    fn network_is_sensible(&self) -> bool {
+        let super::Description { network, described_network, .. } = &self.header.description;
+        described_network.as_ref().is_none_or(|described| {
+            described.is_sensible() && network.as_ref().is_none_or(|hash| *hash == described.hash)
         })
     }
 

@@ -82,10 +82,12 @@ fn is_new(name: &str) -> bool {
 }
 
 /// Whether nothing is in the model that version 1 has no word for: points have the unit that they came
-/// in, no class is sealed, and there is no journal, no machine and no lesson.
+/// in, no class is sealed, there is no journal, no machine and no lesson, and nothing says how images
+/// became features.
 fn is_plain(model: &Model) -> bool {
     let lessons = matches!(model.calibration, Some(Calibration::Lessons(_)));
     let told = !model.journal.is_empty() || !model.machines.is_empty();
+    let told = told || model.description.is_some();
     if model.head().parts().frozen.is_some() || lessons || told {
         return false;
     }
@@ -130,6 +132,7 @@ fn describe(model: &Model) -> Result<Description> {
         calibration: model.calibration.clone(),
         choices: model.choices.clone(),
         network: model.network.clone(),
+        described_network: model.description.clone(),
         journal: model.journal.clone(),
         machines: model.machines.clone(),
         updated: None,

@@ -107,6 +107,7 @@ impl Model {
         let names = head.classes().iter().map(|class| class.name.clone());
         let updated = names.filter(|name| known.contains_key(name.as_str())).collect();
         let lesson = Self::from_parts(head, None, Vec::new(), changed.network.clone());
+        let lesson = Self { description: changed.description.clone(), ..lesson };
         *self = changed;
         Ok(Receipt { lesson, updated })
     }
@@ -114,9 +115,7 @@ impl Model {
     /// Takes back what a receipt says was given, on any machine and without a sample. On an error nothing
     /// has changed.
     pub fn retract_receipt(&mut self, receipt: &Receipt, how: Retraction) -> Result<Retracted> {
-        if let Some(theirs) = receipt.network() {
-            self.check_network(theirs)?;
-        }
+        self.check_network_of(&receipt.lesson)?;
         let given = &receipt.lesson.head;
         if let Some((what, own, other)) = self.head.unlike(given) {
             let reason = ReceiptRefusal::Differs { what, own, other };

@@ -10,6 +10,7 @@ mod forgetting;
 mod index;
 mod journal;
 mod merging;
+mod network;
 mod numerics;
 mod plane;
 mod receipts;

@@ -7,6 +7,8 @@
 
 use ivoro::vectors::vectorised;
 
+use crate::network::Clip;
+
 /// What becomes of each number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Activation {
@@ -31,6 +33,14 @@ impl Activation {
         match self {
             Self::Clip { least, most } => (least, most),
         }
+    }
+
+    /// The same as a network of operations has it, if it can be said so.
+    #[expect(clippy::unnecessary_wraps, reason = "other activations have no such form")]
+    pub(super) fn clip(self) -> Option<Clip> {
+        let Self::Clip { least, most } = self;
+        let finite = |limit: f32| Some(limit).filter(|limit| limit.is_finite());
+        Some(Clip { least: finite(least), most: finite(most) })
     }
 
     /// Applies it to numbers.

@@ -17,10 +17,12 @@ use super::dense::{Dense, Way};
 use super::depthwise::Depthwise;
 use super::gemm::Store;
 use super::panels::Panels;
+use super::record::Addition;
 use super::window::Window;
 use super::winograd::{self, Packed};
 use super::work::Work;
 pub(crate) use super::work::means;
+use crate::network::{Clip, Kernel, Operation};
 use crate::shape::Shape;
 
 /// The most numbers in memory at once and the most weights of a graph that is bounded: 1 GiB each.
@@ -57,19 +59,44 @@ pub(crate) struct Builder {
     shapes: Vec<Shape>,
     tasks: Vec<Task>,
     weights: usize,
+    /// What was added, where that is to be written down.
+    record: Option<Vec<Addition>>,
 }
 
 impl Builder {
     /// A network without operations, for images of `shape` and of any other that its operations
     /// can be applied to.
     pub(super) fn new(shape: Shape) -> Self {
-        Self { images: 1, most: usize::MAX, shapes: vec![shape], tasks: Vec::new(), weights: 0 }
+        Self {
+            images: 1,
+            most: usize::MAX,
+            shapes: vec![shape],
+            tasks: Vec::new(),
+            weights: 0,
+            record: None,
+        }
     }
 
     /// The same for what is not trusted: it may take so much memory and no more, for so many images
     /// of `shape` at once.
     pub(crate) fn bounded(images: usize, shape: Shape) -> Self {
         Self { images, most: MOST, ..Self::new(shape) }
+    }
+
+    /// The same, and what is added is written down.
+    pub(crate) fn recording(shape: Shape) -> Self {
+        Self { record: Some(Vec::new()), ..Self::bounded(1, shape) }
+    }
+
+    /// What was written down; none if something was added that can't be.
+    pub(crate) fn recorded(self) -> Option<Vec<Addition>> {
+        self.record.filter(|record| record.len() == self.tasks.len())
+    }
+
+    fn note(&mut self, addition: impl FnOnce() -> Addition) {
+        if let Some(record) = &mut self.record {
+            record.push(addition());
+        }
     }
 
     /// The size of a value.
@@ -100,6 +127,18 @@ impl Builder {
         if row > self.most / 16 {
             return None;
         }
+        self.note(|| {
+            let operation = Operation::Convolution {
+                input,
+                outputs,
+                groups,
+                window: window.size.into(),
+                step: window.step.into(),
+                padding: [window.before.0, window.before.1, window.after.0, window.after.1],
+                clip: Clip::default(),
+            };
+            Addition::Convolution(operation, Kernel { values: kernel.to_vec(), bias: bias.clone() })
+        });
         let room = self.most - self.weights;
         let (work, weights) = convolution(window, shape, groups, (kernel, bias), room)?;
         self.count_weights(weights)?;
@@ -119,6 +158,7 @@ impl Builder {
     /// A sum of two values of one size.
     pub(crate) fn add(&mut self, one: usize, other: usize) -> Option<usize> {
         let shape = self.shapes[one];
+        self.note(|| Addition::Add([one, other]));
         (shape == self.shapes[other]).then(|| self.push(Work::Copy, one, Some(other), shape))?
     }
 
@@ -126,6 +166,9 @@ impl Builder {
     pub(crate) fn activate(&mut self, input: usize, activation: Activation) -> Option<usize> {
         let made = self.push(Work::Copy, input, None, self.shapes[input])?;
         self.tasks.last_mut()?.activation = activation;
+        if let Some(clip) = activation.clip() {
+            self.note(|| Addition::Clip(input, clip));
+        }
         Some(made)
     }
 
@@ -138,6 +181,7 @@ impl Builder {
     /// The mean over all pixels.
     pub(crate) fn mean(&mut self, input: usize) -> Option<usize> {
         let shape = Shape { height: 1, width: 1, ..self.shapes[input] };
+        self.note(|| Addition::Mean(input));
         self.push(Work::Mean, input, None, shape)
     }
 

@@ -1,5 +1,7 @@
 //! A frozen network: an architecture with its weights as a graph, and what pixels become in it.
 
+use std::path::Path;
+
 use ivoro::Matrix;
 use rayon::prelude::*;
 
@@ -8,10 +10,12 @@ use super::graph::{Builder, Graph, Memory};
 use super::input::Lookup;
 use super::plan::{check_architecture, check_images};
 use super::window::Window;
-use super::{check_size, count_images};
+use super::{check_size, count_images, operations};
 use crate::engine::Backbone;
 use crate::error::{Error, Result};
-use crate::network::{Architecture, Block, Convolution, Folded, Stem, Weights, fold};
+use crate::network::{
+    Architecture, Block, Convolution, Folded, OperationNetwork, Stem, Weights, fold,
+};
 use crate::shape::Shape;
 
 /// Pixels of the images that go through the network together: enough for products of a good size
@@ -28,6 +32,8 @@ const GROUPS: usize = 8;
 pub struct Network {
     layers: Vec<(String, usize)>,
     channels: usize,
+    /// The only shape of images that it takes, if there is one.
+    shape: Option<Shape>,
     /// Outputs of the classifier; 0 where there is none.
     outputs: usize,
     lookup: Lookup,
@@ -50,7 +56,23 @@ impl Network {
             reason: "its sizes are beyond all measure",
         })?;
         let Architecture { channels, outputs, .. } = *architecture;
-        Ok(Self { layers: architecture.layers(), channels, outputs, lookup, graph })
+        let layers = architecture.layers();
+        Ok(Self { layers, channels, shape: None, outputs, lookup, graph })
+    }
+
+    /// The network that a list of operations makes; `path` names it in errors.
+    pub fn of_operations(path: &Path, network: &OperationNetwork) -> Result<Self> {
+        let OperationNetwork { operations, normalisation, fit, .. } = network;
+        let channels = operations.channels;
+        let graph = operations::lower(network, TOGETHER.0)
+            .ok_or_else(|| Error::malformed(path, "its operations do not fit its images"))?;
+        let lookup = Lookup::new(normalisation, channels)?;
+        let sizes = operations.layer_sizes();
+        let sizes =
+            sizes.ok_or_else(|| Error::malformed(path, "its operations contradict themselves"))?;
+        let names = operations.layers.iter().map(|(name, _)| name.clone());
+        let layers = names.zip(sizes).collect();
+        Ok(Self { layers, channels, shape: Some(fit.shape), outputs: 0, lookup, graph })
     }
 
     /// What the classifier says of images (`pixels` in NHWC order, each of `shape`).
@@ -65,6 +87,9 @@ impl Network {
     /// The outputs of the graph that are wanted, a row for each image.
     fn compute(&self, pixels: &[u8], shape: Shape, wanted: &[usize]) -> Result<Vec<Matrix>> {
         check_images(self.channels, shape)?;
+        if let Some(expected) = self.shape.filter(|expected| *expected != shape) {
+            return Err(Error::NetworkShape { expected, found: shape });
+        }
         let images = count_images(pixels, shape)?;
         // Never by the number of threads: the last digits depend on what is computed together.
         let most = (PIXELS / (shape.height * shape.width)).clamp(TOGETHER.0, TOGETHER.1);
@@ -161,7 +186,7 @@ impl Backbone for Network {
     }
 
     fn shape(&self) -> Option<Shape> {
-        None
+        self.shape
     }
 
     fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {

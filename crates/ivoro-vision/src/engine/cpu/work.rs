@@ -1,6 +1,5 @@
 //! What makes a value of another one: the operations of a graph.
 
-use super::activation::Activation;
 use super::conv_geometry::ConvGeometry;
 use super::dense::{Dense, Way};
 use super::depthwise::Depthwise;

@@ -14,6 +14,7 @@ use super::to_features::Tensor;
 use super::{Compute, Source};
 use crate::engine::cpu::activation::Activation;
 use crate::engine::cpu::graph::{Builder, Graph, Memory};
+use crate::engine::cpu::record::{Listed, list};
 use crate::engine::cpu::window::Window;
 use crate::network::affine;
 use crate::shape::Shape;
@@ -37,8 +38,17 @@ impl Builtin {
         let images = if input.fixed_batch { input.batch } else { input.batch.min(TOGETHER) };
         let builder = Builder::bounded(images, input.shape);
         let model = Model::read(&source.file, &source.outputs)?;
-        let graph = model.graph(&input.name, files, builder)?;
+        let (builder, outputs) = model.lower(&input.name, files, builder)?;
+        let graph = builder.finish(outputs)?;
         Some(Self { graph, shape: input.shape })
+    }
+
+    /// The operations of a network, if it is one of convolutions, sums and limits.
+    pub(super) fn listed(source: &Source, files: &Files, input: &Input) -> Option<Listed> {
+        let model = Model::read(&source.file, &source.outputs)?;
+        let builder = Builder::recording(input.shape);
+        let (builder, outputs) = model.lower(&input.name, files, builder)?;
+        list(builder.recorded()?, &outputs)
     }
 
     fn one(
@@ -130,7 +140,13 @@ impl<'a> Model<'a> {
         Some(model)
     }
 
-    fn graph(mut self, input: &'a str, files: &Files, builder: Builder) -> Option<Graph> {
+    /// Adds all operators that the outputs need; with the values that are the outputs.
+    fn lower(
+        mut self,
+        input: &'a str,
+        files: &Files,
+        builder: Builder,
+    ) -> Option<(Builder, Vec<usize>)> {
         let nodes = self.needed();
         let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
         let names = nodes.iter().flat_map(|node| &node.inputs).chain(&self.outputs);
@@ -155,7 +171,7 @@ impl<'a> Model<'a> {
         }
         let value = |name: &&str| Some(network.values.get(name)?.value);
         let outputs = outputs.iter().map(value).collect::<Option<_>>()?;
-        network.builder.finish(outputs)
+        Some((network.builder, outputs))
     }
 
     /// The operators that the outputs need, in the file's order.

@@ -42,6 +42,7 @@ use self::input::Input;
 use self::operator::Files;
 use self::to_features::Tensor;
 use super::Backbone;
+use super::cpu::record::Listed;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 use ivoro::Matrix;
@@ -206,6 +207,10 @@ impl Backbone for OnnxNetwork {
         Some(self.input.shape)
     }
 
+    fn engine(&self) -> &'static str {
+        self.runtime()
+    }
+
     fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
         let expected = self.input.shape;
         if shape != expected || !pixels.len().is_multiple_of(expected.len()) {
@@ -257,6 +262,32 @@ fn outputs(path: &Path, graph: &Graph, asked: &[String]) -> Result<Vec<String>> 
         }
     }
     Ok(wanted.to_vec())
+}
+
+/// The operations of the network in `bytes`, the shape of its images, and the names of the values that are
+/// its features.
+pub(crate) fn operations(
+    path: &Path,
+    bytes: &[u8],
+    options: &OnnxOptions,
+) -> Result<(Listed, Shape, Vec<String>)> {
+    let graph = Graph::read(bytes).map_err(|reason| malformed(path, &reason))?;
+    let input = Input::new(path, &graph, options)?;
+    let names = outputs(path, &graph, &options.outputs)?;
+    let external = external(path, &graph.external)?;
+    let source = Source { path, file: Cow::Borrowed(bytes), outputs: names.clone(), external };
+    let files = source.files().map_err(|reason| refused(path, "ivoro", reason))?;
+    let listed = builtin::Builtin::listed(&source, &files, &input).ok_or_else(|| {
+        let reason = "it is not a network of convolutions, sums and limits alone".to_owned();
+        refused(path, "ivoro", reason)
+    })?;
+    Ok((listed, input.shape, names))
+}
+
+/// Files of weights that the network in `bytes` refers to, beside `path`: each name and where it lies.
+pub(crate) fn weight_files(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, PathBuf>> {
+    let graph = Graph::read(bytes).map_err(|reason| malformed(path, &reason))?;
+    external(path, &graph.external)
 }
 
 fn nearest(name: &str, names: &[&str]) -> Vec<String> {

@@ -1,0 +1,19 @@
+"""Features of scikit-learn's two sample photographs by ONNX Runtime, from the original network."""
+import json, sys
+import numpy as np, onnxruntime
+from PIL import Image
+from sklearn.datasets import load_sample_images
+net = onnxruntime.InferenceSession(sys.argv[1])
+out = {}
+for name, pixels in zip(("china", "flower"), load_sample_images().images):
+    image = Image.fromarray(pixels)
+    w, h = image.size
+    scale = (256, int(256 * h / w)) if w < h else (int(256 * w / h), 256)
+    image = image.resize(scale, Image.BILINEAR)
+    w, h = image.size
+    left, top = round((w - 224) / 2), round((h - 224) / 2)
+    x = (np.asarray(image.crop((left, top, left + 224, top + 224)), np.float32) / 255 - 0.498) / 0.502
+    f = net.run(None, {"image": x.transpose(2, 0, 1)[None]})[0][0]
+    out[name] = [round(float(v), 5) for v in f]
+json.dump(out, open(sys.argv[2], "w"), separators=(",", ":"))
+print({k: (len(v), float(np.linalg.norm(v)), float(np.mean(np.array(v)==0))) for k,v in out.items()})
