@@ -255,6 +255,10 @@ impl<'a> Printer<'a> {
         let best = &prediction.top[0];
         let rejected = usize::from(prediction.unknown == Some(true));
         match &label {
+            // labels of a features file
+            Some(label) if self.labels.is_some() => {
+                self.right += usize::from(*label == best.class);
+            }
             Some(label) if self.known.contains(label) => {
                 self.labelled += 1;
                 self.labelled_rejected += rejected;
