@@ -44,8 +44,8 @@ fn what_is_remembered_is_saved_read_and_handed_on() {
     let model = taught(&own, &phases[0]);
     let file = codec::encode(&model).unwrap();
     // a program that overlooks it would take images in any way
-    let header = String::from_utf8_lossy(&file[..4096.min(file.len())]).into_owned();
-    assert!(header.contains(r#""version":"2""#), "{header}");
+    let version = br#""version":"2""#;
+    assert!(file.windows(version.len()).any(|part| part == version));
     let read = codec::decode(Path::new("m"), &file).unwrap();
     assert_eq!(read.network_description(), Some(&own));
     assert_eq!(read.network(), Some(own.hash.as_str()));
