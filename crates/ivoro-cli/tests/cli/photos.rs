@@ -119,7 +119,7 @@ fn a_list_of_photos_keeps_them_from_counting_twice() {
     assert_eq!(counts(&place), now);
     let list = std::fs::read_to_string(place.path("m.photos")).unwrap();
     let mut lines = list.lines();
-    assert_eq!(lines.next(), Some("ivoro photos 1, 8×8 colour, exact"));
+    assert_eq!(lines.next(), Some("ivoro photos 1, 8×8 colour, stretch"));
     let hashes: Vec<&str> = lines.collect();
     assert!(hashes.len() == 20 && hashes.is_sorted(), "{list}");
     let back =
