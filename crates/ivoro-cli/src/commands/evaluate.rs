@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::images::say_left_out;
 use super::model::{counted, read};
-use crate::args::EvaluateArguments;
+use crate::args::{EvaluateArguments, InputArguments};
 use crate::failure::Failure;
 use crate::table::{Table, visible};
 use crate::{output, progress};
@@ -104,6 +104,16 @@ fn name(files: Option<&[PathBuf]>, first: usize) -> impl Fn(usize) -> String {
     }
 }
 
+/// The queries of a features file: its test part, or all that it has.
+fn features(path: &Path, input: &InputArguments) -> Result<(Points, Option<Samples>), Failure> {
+    if let Ok(set) = read(path, input)?.asking() {
+        return Ok((set.points().clone(), set.labelled().cloned()));
+    }
+    let samples = read(path, input)?.learning()?;
+    eprintln!("note: {} has only a train part; it is asked", path.display());
+    Ok((samples.points().clone(), Some(samples)))
+}
+
 fn labelled(
     arguments: &EvaluateArguments,
     model: &Model,
@@ -111,11 +121,10 @@ fn labelled(
 ) -> Result<Labelled, Failure> {
     let EvaluateArguments { data, input, look, .. } = arguments;
     let Some(network) = network else {
-        let set = read(data, input)?.asking()?;
         let unlabelled =
             || Failure::Usage(format!("{}: no labels to compare with", data.display()));
-        let samples = set.labelled().ok_or_else(unlabelled)?.clone();
-        return Ok(Labelled { samples, files: None });
+        let (_, samples) = features(data, input)?;
+        return Ok(Labelled { samples: samples.ok_or_else(unlabelled)?, files: None });
     };
     model.check_network(network.fingerprint())?;
     let broken = look.fitting.broken();
@@ -145,9 +154,8 @@ fn unknown(
 ) -> Result<Unknown, Failure> {
     let Some(path) = &arguments.unknown else { return Ok(Unknown::default()) };
     let Some(network) = network else {
-        let set = read(path, &arguments.input)?.asking()?;
-        let parts = vec![set.points().clone()];
-        return Ok(Unknown { parts, labels: set.labelled().cloned(), files: None });
+        let (points, labels) = features(path, &arguments.input)?;
+        return Ok(Unknown { parts: vec![points], labels, files: None });
     };
     let paths = collect_images(std::slice::from_ref(path))?;
     let bar = progress::bar(paths.len());
