@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use ivoro_vision::watch::Keep;
 
 use crate::args::InputArguments;
 use crate::args::images::LookArguments;
@@ -110,6 +111,32 @@ pub(crate) enum RowFormat {
     Jsonl,
 }
 
+/// What happens to a photo that is sorted.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct KeepArguments {
+    /// Sort copies; the photos stay (default).
+    #[arg(long, requires = "sort_into", conflicts_with_all = ["move_", "link"])]
+    copy: bool,
+
+    /// Sort the photos themselves: each is removed when its copy is safe on the disk.
+    #[arg(long = "move", requires = "sort_into", conflicts_with = "link")]
+    move_: bool,
+
+    /// Sort hard links, which take no room; both folders must be on one file system.
+    #[arg(long, requires = "sort_into")]
+    link: bool,
+}
+
+impl KeepArguments {
+    pub(crate) fn keep(self) -> Keep {
+        match (self.move_, self.link) {
+            (true, _) => Keep::Move,
+            (_, true) => Keep::Link,
+            _ => Keep::Copy,
+        }
+    }
+}
+
 /// Answers photos as they come into a folder, one row each, until Ctrl-C. The folder is looked at again
 /// and again, which works on network drives too. A photo counts once its size has stood still; one that
 /// can't be read yet is tried again when it has changed.
@@ -142,17 +169,8 @@ pub(crate) struct WatchArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) sort_into: Option<PathBuf>,
 
-    /// Sort copies; the photos stay (default).
-    #[arg(long, requires = "sort_into", conflicts_with_all = ["move_", "link"])]
-    pub(crate) copy: bool,
-
-    /// Sort the photos themselves: each is removed when its copy is safe on the disk.
-    #[arg(long = "move", requires = "sort_into", conflicts_with = "link")]
-    pub(crate) move_: bool,
-
-    /// Sort hard links, which take no room; both folders must be on one file system.
-    #[arg(long, requires = "sort_into")]
-    pub(crate) link: bool,
+    #[command(flatten)]
+    pub(crate) keep: KeepArguments,
 
     /// Photos of one folder taken within this many seconds of each other, by the camera's clock, show
     /// one object and are one query. Photos without such a time stand alone.

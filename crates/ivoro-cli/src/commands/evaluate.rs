@@ -20,7 +20,7 @@ use serde_json::json;
 use super::images::say_left_out;
 use super::model::{network_of, read};
 use super::photos::{Tale, find};
-use crate::args::EvaluateArguments;
+use crate::args::{EvaluateArguments, InputArguments};
 use crate::failure::Failure;
 use crate::table::{Table, visible};
 use crate::words::counted;
@@ -107,6 +107,24 @@ fn name(files: Option<&[PathBuf]>, first: usize) -> impl Fn(usize) -> String {
     }
 }
 
+/// The queries of a features file: its test part, or all that it has.
+fn features(
+    model: &Model,
+    path: &Path,
+    input: &InputArguments,
+) -> Result<(Points, Option<Samples>), Failure> {
+    let file = read(path, input)?;
+    if let Some(described) = network_of(&file, path, model.taught())? {
+        model.check_described_network(&described)?;
+    }
+    if let Ok(set) = file.asking() {
+        return Ok((set.points().clone(), set.labelled().cloned()));
+    }
+    let samples = read(path, input)?.learning()?;
+    eprintln!("note: {} has only a train part; it is asked", path.display());
+    Ok((samples.points().clone(), Some(samples)))
+}
+
 fn labelled(
     arguments: &EvaluateArguments,
     model: &Model,
@@ -114,15 +132,10 @@ fn labelled(
 ) -> Result<Labelled, Failure> {
     let EvaluateArguments { data, input, .. } = arguments;
     let Some(network) = network else {
-        let file = read(data, input)?;
-        if let Some(described) = network_of(&file, data, model.taught())? {
-            model.check_described_network(&described)?;
-        }
-        let set = file.asking()?;
         let unlabelled =
             || Failure::Usage(format!("{}: no labels to compare with", data.display()));
-        let samples = set.labelled().ok_or_else(unlabelled)?.clone();
-        return Ok(Labelled { samples, files: None });
+        let (_, samples) = features(model, data, input)?;
+        return Ok(Labelled { samples: samples.ok_or_else(unlabelled)?, files: None });
     };
     let reading = arguments.reading.photos();
     let options =
@@ -193,9 +206,8 @@ fn unknown(
 ) -> Result<Unknown, Failure> {
     let Some(path) = &arguments.unknown else { return Ok(Unknown::default()) };
     let Some(network) = network else {
-        let set = read(path, &arguments.input)?.asking()?;
-        let parts = vec![set.points().clone()];
-        return Ok(Unknown { parts, labels: set.labelled().cloned(), files: None });
+        let (points, labels) = features(model, path, &arguments.input)?;
+        return Ok(Unknown { parts: vec![points], labels, files: None });
     };
     let reading = arguments.reading.photos();
     let paths = std::slice::from_ref(path);

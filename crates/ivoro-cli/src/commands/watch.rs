@@ -7,7 +7,7 @@ use anstream::eprintln;
 use ivoro_io::{FileLock, load};
 use ivoro_vision::Recogniser;
 use ivoro_vision::recogniser::Classifier as _;
-use ivoro_vision::watch::{Format, Keep, Rows, Sorter, Step, WatchOptions, Watcher, header};
+use ivoro_vision::watch::{Format, Rows, Sorter, Step, WatchOptions, Watcher, header};
 
 use crate::args::{RowFormat, WatchArguments};
 use crate::failure::Failure;
@@ -42,10 +42,13 @@ pub(crate) fn watch(arguments: &WatchArguments) -> Result<(), Failure> {
         RowFormat::Jsonl => Format::Jsonl,
     };
     let place = place_of_rows(arguments);
+    if let Some(target) = &arguments.sort_into {
+        output::make_folder(target)?;
+    }
     // held until the end: two processes would write each photo twice
     let _lock = place.as_deref().map(FileLock::acquire).transpose()?;
     let sorter = match &arguments.sort_into {
-        Some(target) => Some(Sorter::open(target, keep(arguments))?),
+        Some(target) => Some(Sorter::open(target, arguments.keep.keep())?),
         None => None,
     };
     let rows = place.as_deref().map(|path| Rows::open(path, format)).transpose()?;
@@ -67,14 +70,6 @@ fn place_of_rows(arguments: &WatchArguments) -> Option<PathBuf> {
     let name = if arguments.format == RowFormat::Csv { "rows.csv" } else { "rows.jsonl" };
     let beside = arguments.sort_into.as_ref().map(|target| target.join(name));
     arguments.out.clone().or(beside)
-}
-
-fn keep(arguments: &WatchArguments) -> Keep {
-    match (arguments.move_, arguments.link) {
-        (true, _) => Keep::Move,
-        (_, true) => Keep::Link,
-        _ => Keep::Copy,
-    }
 }
 
 /// Looks again and again. Rows are printed in this format, where no file takes them.

@@ -47,7 +47,7 @@ impl Next {
     pub fn shown(&self, most: usize) -> BTreeSet<usize> {
         let lists = [&self.mistakes, &self.uncertain, &self.strange];
         let lists = lists.into_iter().flat_map(|list| list.iter().take(most).copied());
-        let clusters = self.clusters.iter().flat_map(|clusters| clusters.shown());
+        let clusters = self.clusters.iter().flat_map(Clusters::shown);
         lists.chain(clusters.flat_map(|(_, members)| members.iter().copied())).collect()
     }
 }

@@ -52,17 +52,17 @@ pub(super) fn next(sheet: &Sheet<'_>) -> Markup {
 fn clusters(sheet: &Sheet<'_>, clusters: Option<&Clusters>) -> Markup {
     let Some(clusters) = clusters else {
         return html! { p {
-            "Clusters need a model that rejects, a variant whose letters measure distances (neither D, R nor AC), and "
-            "two labelled classes of two samples each."
+            "Clusters need unknown or rejected queries, a variant whose letters measure distances (neither D, R nor AC), "
+            "and labelled classes that are more alike inside than to each other."
         } };
     };
-    let compared = counted(clusters.compared, "rejected query was", "rejected queries were");
+    let compared = counted(clusters.compared, "unknown query was", "unknown queries were");
     html! {
         p {
-            (compared) " compared with each other in the model's metric. Two labelled queries of one class are "
-            (distance(clusters.within)) " apart in the mean, of neighbouring classes " (distance(clusters.between))
-            ". Rejected queries stand together where they are less than the middle of both apart in the mean "
-            "(average linkage)."
+            (compared) " compared with each other in the model's metric, by the angle seen from the middle of "
+            "the labelled ones. Two labelled queries of one class are " (distance(clusters.within)) " apart in the "
+            "mean (0: alike, 1: nothing in common), of neighbouring classes " (distance(clusters.between))
+            ". Unknown queries stand together where they are less apart than the middle of both (average linkage)."
         }
         @if clusters.found.is_empty() { p { "No three of them are so alike." } }
         @for (at, (cluster, members)) in clusters.shown().enumerate() {
@@ -86,7 +86,7 @@ fn labels(cluster: &Cluster) -> Markup {
 }
 
 fn distance(value: f64) -> String {
-    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.3}") }
+    format!("{value:.2}")
 }
 
 fn shots<'a>(

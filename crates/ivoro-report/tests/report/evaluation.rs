@@ -14,18 +14,23 @@ struct Made {
     next: Next,
 }
 
-/// Points of classes in a row, every third a little astray.
-fn samples(classes: &[String], each: usize, off: f32) -> Samples {
+/// Points of classes around axes of their own, the first of them `from`; every third is nearer to the next
+/// class.
+fn samples(classes: &[String], each: usize, dims: usize, from: usize, seed: usize) -> Samples {
     let mut data = Vec::new();
     let mut labels = Vec::new();
     for class in 0..classes.len() {
         for at in 0..each {
-            let astray = if at % 3 == 0 { 0.7 } else { 0.1 };
-            data.extend([class as f32 + off + astray, (at % 5) as f32 * 0.1]);
+            let next = if at % 3 == 0 { 0.6 } else { 0.1 };
+            let mut point: Vec<f32> =
+                (0..dims).map(|dim| 0.05 * ((dim * 7 + at * 3 + seed) % 11) as f32).collect();
+            point[from + class] += 4.0 * (1.0 - next);
+            point[from + (class + 1) % classes.len()] += 4.0 * next;
+            data.extend(point);
             labels.push(class as u32);
         }
     }
-    let points = Matrix::new(labels.len(), 2, data).unwrap();
+    let points = Matrix::new(labels.len(), dims, data).unwrap();
     let points = ivoro::Points::single("test", points).unwrap();
     Samples::new(points, labels, classes.to_vec().into()).unwrap()
 }
@@ -33,9 +38,10 @@ fn samples(classes: &[String], each: usize, off: f32) -> Samples {
 fn made(prefix: &str, count: usize) -> Made {
     let classes: Vec<String> = (0..count).map(|at| format!("{prefix}{at}")).collect();
     let mut model = Model::new("iVoro".parse().unwrap(), ModelOptions::default());
-    model.learn(&samples(&classes, 9, 0.0)).unwrap();
-    let asked_about = samples(&classes, 7, 0.2);
-    let far = samples(&[format!("{prefix}new0")], 6, 40.0 + count as f32);
+    let dims = count + 1;
+    model.learn(&samples(&classes, 9, dims, 0, 1)).unwrap();
+    let asked_about = samples(&classes, 7, dims, 0, 2);
+    let far = samples(&[format!("{prefix}new0")], 6, dims, count, 3);
     let (mut asked, _) = Asked::new(&model, Some(0.05)).unwrap();
     asked.labelled(&asked_about, |row| format!("photos/{prefix}{row}.jpg")).unwrap();
     asked.unknown(far.points(), Some(&far), |row| format!("far/{prefix}{row}.jpg")).unwrap();
@@ -61,7 +67,7 @@ impl Made {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
+    format!("{:.1}\u{a0}%", 100.0 * share)
 }
 
 #[test]

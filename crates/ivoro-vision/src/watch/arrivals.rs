@@ -1,5 +1,6 @@
 //! Which photos of a folder are whole and not answered yet, and which of them are one query.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -42,7 +43,7 @@ struct Seen {
     /// When it was first seen like this.
     since: Duration,
     /// When it was taken, once it stands still.
-    taken: Option<Option<Taken>>,
+    taken: OnceCell<Option<Taken>>,
 }
 
 /// Photos that come.
@@ -106,7 +107,7 @@ impl Arrivals {
             let Some(key) = self.key(&path) else { continue };
             let seen = match before.remove(&path) {
                 Some(seen) if seen.key == key => seen,
-                _ => Seen { key, since: now, taken: None },
+                _ => Seen { key, since: now, taken: OnceCell::new() },
             };
             self.seen.insert(path, seen);
         }
@@ -132,15 +133,15 @@ impl Arrivals {
         (key.bytes > 0).then_some(key)
     }
 
-    fn ready(&mut self, now: Duration, last: bool) -> Vec<Burst> {
+    fn ready(&self, now: Duration, last: bool) -> Vec<Burst> {
         let mut alone = Vec::new();
         let mut by_folder: BTreeMap<PathBuf, Vec<(Taken, Duration, Photo)>> = BTreeMap::new();
-        for (path, seen) in &mut self.seen {
+        for (path, seen) in &self.seen {
             let is_open = !self.done.contains(&seen.key) && !self.unreadable.contains(&seen.key);
             if !is_open || now.saturating_sub(seen.since) < self.settle {
                 continue;
             }
-            let taken = *seen.taken.get_or_insert_with(|| Taken::of(path));
+            let taken = *seen.taken.get_or_init(|| Taken::of(path));
             let photo = Photo { path: path.clone(), key: seen.key.clone(), taken };
             match (taken, path.parent()) {
                 (Some(taken), Some(folder)) if self.burst_seconds.is_some() => {

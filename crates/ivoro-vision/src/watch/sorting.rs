@@ -1,6 +1,7 @@
 //! Photos sorted into folders by class. Nothing is overwritten and no photo is lost.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -209,7 +210,9 @@ pub fn folder_name(class: &str) -> String {
         let never = matches!(sign, '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|' | '%');
         if first || last || never {
             let mut bytes = [0; 4];
-            sign.encode_utf8(&mut bytes).bytes().for_each(|byte| out += &format!("%{byte:02X}"));
+            for byte in sign.encode_utf8(&mut bytes).bytes() {
+                let _ = write!(out, "%{byte:02X}");
+            }
         } else {
             out.push(sign);
         }

@@ -617,7 +617,7 @@ fn weights_without_numbers_are_refused() {
 fn a_network_becomes_a_list_of_operations_in_half_the_bytes() {
     let padded = padding("in", "padded");
     let nodes = [
-        operator("Conv", &["padded", "k", "b"], "c", &numbers_of_step(2)),
+        operator("Conv", &["padded", "k", "b"], "c", &[numbers("strides", &[2; 2])]),
         operator("Clip", &["c", "zero0", "six"], "r", &[]),
         operator("Conv", &["r", "k1"], "d", &convolution(8, [3, 3], [1, 1], [1; 4])),
         operator("Add", &["d", "r"], "s", &[]),
