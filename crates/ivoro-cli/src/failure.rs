@@ -101,7 +101,7 @@ impl Failure {
             Self::Vision(error) => error.to_string(),
             Self::Io(error) => error.to_string(),
             Self::Usage(text) => text.clone(),
-            Self::Unfinished { failed, all } => format!("{failed} of {all} cells failed"),
+            Self::Unfinished { failed, all } => format!("{failed} of {all} runs failed"),
             Self::Interrupted => progress::stopped().to_owned(),
         }
     }

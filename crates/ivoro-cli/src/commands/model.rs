@@ -146,7 +146,9 @@ fn save_with(
     receipt: Option<(&Receipt, &Path)>,
 ) -> Result<(), Failure> {
     let Some((receipt, place)) = receipt else { return save(model, path) };
-    progress::begin_writing()?;
+    if !progress::begin_writing() {
+        return Err(Failure::Interrupted);
+    }
     save_receipt(receipt, place)?;
     save(model, path).inspect_err(|_| {
         // nothing was learned that it could take back
