@@ -252,7 +252,8 @@ fn same_padding_is_that_of_rten() {
     for kind in ["SAME_UPPER", "VALID", "NOTSET"] {
         for step in [1, 2, 3] {
             let strides = numbers("strides", &[step; 2]);
-            let attributes = [text("auto_pad", kind), strides, numbers("dilations", &[1, 1])];
+            let rest = [numbers("dilations", &[1, 1]), numbers("pads", &[0; 4])];
+            let attributes = [vec![text("auto_pad", kind), strides], rest.to_vec()].concat();
             let nodes = [operator("Conv", &["in", "k"], "out", &attributes)];
             compare(&network(&nodes, &[weight("k", &[8, 3, 4, 4], 0.1)], "out"), &["out"]);
         }
