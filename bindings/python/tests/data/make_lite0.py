@@ -1,8 +1,17 @@
-"""Features of scikit-learn's two sample photographs by ONNX Runtime, from the original network."""
-import json, sys
-import numpy as np, onnxruntime
+"""Features of scikit-learn's two sample photographs by ONNX Runtime, from the original network.
+
+    python make_lite0.py efficientnet_lite0.onnx lite0.json
+
+docs/format.md says how the network comes to be; its input is called `image`.
+"""
+import json
+import sys
+
+import numpy as np
+import onnxruntime
 from PIL import Image
 from sklearn.datasets import load_sample_images
+
 net = onnxruntime.InferenceSession(sys.argv[1])
 out = {}
 for name, pixels in zip(("china", "flower"), load_sample_images().images):
