@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use super::decode::ImageInput;
@@ -79,19 +78,6 @@ pub enum ClassFrom {
     Path,
 }
 
-impl FromStr for ClassFrom {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "first" => Ok(Self::First),
-            "last" => Ok(Self::Last),
-            "path" => Ok(Self::Path),
-            other => Err(format!("expected first, last or path, found {other}")),
-        }
-    }
-}
-
 /// Photos, and what lies beside them.
 #[derive(Debug, Default)]
 pub struct Photos {
@@ -124,7 +110,14 @@ impl Photos {
                 (path, Some(class.trim().to_owned()).filter(|class| !class.is_empty()))
             });
             let path = Path::new(path);
-            let found = Self::find(&[path.to_owned()], broken)?;
+            let found = match Self::find(&[path.to_owned()], broken) {
+                Ok(found) => found,
+                Err(error) if broken == Broken::Skip => {
+                    self.unread.push((path.to_owned(), Unread::from(&error)));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             self.photos.extend(found.photos.into_iter().map(|mut photo| {
                 let folder = photo.name.parent().and_then(Path::file_name);
                 let folder = folder.map(|name| name.to_string_lossy().into_owned());
@@ -245,7 +238,7 @@ impl Search {
             self.entered.extend(fs_err::canonicalize(path));
             return self.folder(path, &mut Vec::new());
         }
-        if metadata.is_file() && is_archive(&head_of(path)?) {
+        if metadata.is_file() && head_of(path).is_ok_and(|head| is_archive(&head)) {
             return self.archive(path);
         }
         // what is wrong with it is said when it is decoded

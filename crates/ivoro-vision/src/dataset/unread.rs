@@ -26,6 +26,7 @@ impl From<&Error> for Unread {
             Error::TruncatedImage { .. } => "truncated",
             Error::OtherFormat { found, .. } => found,
             Error::NoFile { .. } => "no file",
+            Error::Missing { .. } => "missing",
             Error::NoClass { .. } => "without a class",
             Error::TooLarge { .. } => "too large",
             _ => "unreadable",

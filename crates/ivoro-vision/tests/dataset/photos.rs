@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ivoro_vision::dataset::photos::{labels, train_part};
-use ivoro_vision::dataset::{Broken, ClassFrom, Fit, How, Photos, Shape, Unread, decode_all};
+use ivoro_vision::dataset::{
+    Broken, ClassFrom, Fit, How, Photo, Photos, Shape, Unread, decode_all,
+};
 use zip::write::SimpleFileOptions;
 
 use crate::fixtures::{picture, write};
@@ -166,7 +168,7 @@ fn an_archive_is_read_as_its_folder_whatever_its_names_say() {
     ]);
     assert_eq!(classes(&photos, &path), expected);
     assert_eq!((photos.others.len(), kinds(&photos.unread)), (2, vec!["JP2"]));
-    let inputs: Vec<_> = photos.photos.iter().map(|photo| photo.input()).collect();
+    let inputs: Vec<_> = photos.photos.iter().map(Photo::input).collect();
     let images = decode_all(&inputs, SMALL, Broken::Skip).unwrap();
     assert_eq!((images.rows, images.broken[0].1.kind), (vec![0, 1, 3], "truncated"));
     // nothing but the archive is there
@@ -200,7 +202,7 @@ fn archives_that_are_cut_or_unpack_to_more_than_they_say_are_refused() {
     std::fs::write(&path, forged).unwrap();
     let mut photos = find(&path);
     photos.name_classes(None, None, Broken::Skip).unwrap();
-    let inputs: Vec<_> = photos.photos.iter().map(|photo| photo.input()).collect();
+    let inputs: Vec<_> = photos.photos.iter().map(Photo::input).collect();
     let images = decode_all(&inputs, SMALL, Broken::Skip).unwrap();
     assert_eq!((images.rows.len(), images.broken.len()), (1, 1), "{:?}", images.broken);
     assert!(images.broken[0].1.why.contains("a.png"), "{:?}", images.broken);
@@ -219,7 +221,9 @@ fn a_list_names_photos_and_their_classes() {
     photos.name_classes(None, None, Broken::Fail).unwrap();
     let expected = pairs(&[("robin/a.png", "robin"), ("wren/b.png", "crow")]);
     assert_eq!(classes(&photos, root), expected);
-    let error = photos.add_list("nowhere.png", Broken::Skip).unwrap_err().to_string();
+    photos.add_list("nowhere.png", Broken::Skip).unwrap();
+    assert_eq!((photos.photos.len(), kinds(&photos.unread)), (2, vec!["missing"]));
+    let error = photos.add_list("nowhere.png", Broken::Fail).unwrap_err().to_string();
     assert!(error.contains("nowhere.png: there is no such file or folder"), "{error}");
 }
 
