@@ -138,11 +138,9 @@ impl Tale {
         } else {
             "; -v lists them"
         };
-        eprintln!(
-            "{} {count}{}{more}",
-            self.verb,
-            notes.iter().map(|note| format!(", {note}")).collect::<String>()
-        );
+        let parts: Vec<&str> =
+            std::iter::once(count.as_str()).chain(notes.iter().map(String::as_str)).collect();
+        eprintln!("{} {}{more}", self.verb, parts.join(", "));
         if !self.empty.is_empty() {
             let names: Vec<String> = self.empty.iter().map(|name| visible(name)).collect();
             eprintln!("note: no photo in {}", names.join(", "));

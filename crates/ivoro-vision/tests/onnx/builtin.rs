@@ -647,7 +647,7 @@ fn a_network_becomes_a_list_of_operations_in_half_the_bytes() {
     let made = convert(&path, "net", &[], &networks).unwrap();
     assert_eq!(convert(&path, "net", &[], &networks).unwrap().bytes, made.bytes);
     let opened =
-        FrozenNetwork::from_bytes("n.safetensors".as_ref(), made.bytes, &Default::default());
+        FrozenNetwork::from_bytes("n.safetensors".as_ref(), made.bytes, &NetworkOptions::default());
     let opened = opened.unwrap();
     assert_eq!(opened.fingerprint(), made.hash);
     let backbone = opened.backbone();
