@@ -64,7 +64,7 @@ impl Activation {
             Self::HardSwish => each(numbers, |x| x * clip(x / 6.0 + 0.5, 0.0, 1.0)),
             Self::Gelu => each(numbers, gelu),
             Self::TanhGelu => {
-                each(numbers, |x| x * sigmoid(1.595_769 * (x + 0.044_715 * x * x * x)))
+                each(numbers, |x| x * sigmoid(1.595_769 * (x + 0.044_715 * x * x * x)));
             }
         }
     }
