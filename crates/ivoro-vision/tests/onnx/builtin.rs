@@ -366,17 +366,19 @@ fn means_of_windows_are_those_of_rten() {
     }
 }
 
+/// A network whose padding these nodes work out.
+fn padded_by(nodes: &[Vec<u8>], weights: &[Vec<u8>]) -> Vec<u8> {
+    let pad = operator("Pad", &["in", "pads"], "padded", &[text("mode", "constant")]);
+    let tail = [pad, operator("Conv", &["padded", "k"], "out", &[])];
+    let weights = [weights, &[weight("k", &[3, 3, 3, 3], 0.0)]].concat();
+    network(&[nodes, &tail].concat(), &weights, "out")
+}
+
 #[test]
 fn programs_of_constants_without_end_or_sense_are_refused() {
     let settings = OnnxOptions { runtime: Runtime::Builtin, ..options(&[]) };
-    let with = |nodes: &[Vec<u8>], weights: &[Vec<u8>]| {
-        let pad = operator("Pad", &["in", "pads"], "padded", &[text("mode", "constant")]);
-        let tail = [pad, operator("Conv", &["padded", "k"], "out", &[])];
-        let weights = [weights, &[weight("k", &[3, 3, 3, 3], 0.0)]].concat();
-        network(&[nodes, &tail].concat(), &weights, "out")
-    };
     let good = [integers("pads", &[0, 0, 1, 0, 0, 0, 1, 2])];
-    assert!(open(&with(&[], &good), &settings).is_ok());
+    assert!(open(&padded_by(&[], &good), &settings).is_ok());
     for pads in [
         &[0, 0, 3, 0, 0, 0, 1, 1][..],
         &[0, 0, -1, 0, 0, 0, 0, 0],
@@ -384,7 +386,7 @@ fn programs_of_constants_without_end_or_sense_are_refused() {
         &[1, 0, 0, 0, 0, 0, 0, 0],
         &[0, 0, 1, 1],
     ] {
-        assert!(open(&with(&[], &[integers("pads", pads)]), &settings).is_err(), "{pads:?}");
+        assert!(open(&padded_by(&[], &[integers("pads", pads)]), &settings).is_err(), "{pads:?}");
     }
     let one = |kind: &str, inputs: &[&str], attributes: &[Vec<u8>]| {
         [operator(kind, inputs, "pads", attributes)]
@@ -428,7 +430,7 @@ fn programs_of_constants_without_end_or_sense_are_refused() {
     ]);
     for node in nodes {
         let name = String::from_utf8_lossy(&node[0]).into_owned();
-        assert!(open(&with(&node, &weights), &settings).is_err(), "{name}");
+        assert!(open(&padded_by(&node, &weights), &settings).is_err(), "{name}");
     }
 }
 
