@@ -55,9 +55,9 @@ impl Lesson {
     ) -> Result<(), Failure> {
         if let Some((list, path, photos)) = &mut self.remembered {
             if taking_back {
-                list.remove(photos)
+                list.remove(photos);
             } else {
-                list.add(photos)
+                list.add(photos);
             }
             list.save(path)?;
         }

@@ -109,7 +109,8 @@ impl Tale {
                 shown(other)
             );
         }
-        let mut notes = Vec::new();
+        let count = counted(self.done, "photo", "photos");
+        let mut notes = vec![format!("{} {count}", self.verb)];
         if !self.unread.is_empty() {
             notes.push(format!("skipped {} ({})", self.unread.len(), self.kinds()));
         }
@@ -132,17 +133,12 @@ impl Tale {
                 counted(self.others.len(), "other file", "other files")
             ));
         }
-        let count = counted(self.done, "photo", "photos");
         let more = if self.unread.is_empty() && self.duplicates.is_empty() || arguments.verbose {
             ""
         } else {
             "; -v lists them"
         };
-        eprintln!(
-            "{} {count}{}{more}",
-            self.verb,
-            notes.iter().map(|note| format!(", {note}")).collect::<String>()
-        );
+        eprintln!("{}{more}", notes.join(", "));
         if !self.empty.is_empty() {
             let names: Vec<String> = self.empty.iter().map(|name| visible(name)).collect();
             eprintln!("note: no photo in {}", names.join(", "));

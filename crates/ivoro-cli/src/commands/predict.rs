@@ -57,7 +57,7 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
         for (at, prediction) in answers.iter().enumerate() {
             let query = Query::Row(rows[at * size]);
             let label = printer.label(&query, prediction.burst);
-            printer.take(&query, prediction, label)?;
+            printer.take(&query, prediction, label.as_deref())?;
         }
         bar.inc(rows.len() as u64);
     }
@@ -97,7 +97,7 @@ fn predict_images(
             let Some(&first) = rows.first() else { continue };
             let label = printer.label_of_photos(rows.iter().map(|&row| labels[row].as_deref()));
             let query = Query::File(part[first].name().to_owned());
-            printer.take(&query, prediction, label)?;
+            printer.take(&query, prediction, label.as_deref())?;
         }
         printer.skipped(part, &seen.broken)?;
         tale.add_unread(part, seen.broken);
@@ -220,16 +220,16 @@ impl<'a> Printer<'a> {
         &mut self,
         query: &Query,
         prediction: &Prediction,
-        label: Option<String>,
+        label: Option<&str>,
     ) -> Result<(), Failure> {
         self.burst = self.burst.map(|most| most.max(prediction.burst));
         let best = &prediction.top[0];
         let rejected = usize::from(prediction.unknown == Some(true));
-        match &label {
+        match label {
             Some(label) if self.known.contains(label) => {
                 self.labelled += 1;
                 self.labelled_rejected += rejected;
-                self.right += usize::from(*label == best.class);
+                self.right += usize::from(label == best.class);
             }
             Some(_) => {
                 self.strangers += 1;
@@ -241,7 +241,7 @@ impl<'a> Printer<'a> {
         self.asked += 1;
         match self.format {
             Format::Table => self.table.row(cells(query, prediction)),
-            Format::Csv => self.csv(query, prediction, label.as_deref())?,
+            Format::Csv => self.csv(query, prediction, label)?,
             Format::Jsonl => {
                 let mut value = json!(prediction);
                 match query {
