@@ -109,7 +109,8 @@ impl Tale {
                 shown(other)
             );
         }
-        let mut notes = Vec::new();
+        let count = counted(self.done, "photo", "photos");
+        let mut notes = vec![format!("{} {count}", self.verb)];
         if !self.unread.is_empty() {
             notes.push(format!("skipped {} ({})", self.unread.len(), self.kinds()));
         }
@@ -132,15 +133,12 @@ impl Tale {
                 counted(self.others.len(), "other file", "other files")
             ));
         }
-        let count = counted(self.done, "photo", "photos");
         let more = if self.unread.is_empty() && self.duplicates.is_empty() || arguments.verbose {
             ""
         } else {
             "; -v lists them"
         };
-        let parts: Vec<&str> =
-            std::iter::once(count.as_str()).chain(notes.iter().map(String::as_str)).collect();
-        eprintln!("{} {}{more}", self.verb, parts.join(", "));
+        eprintln!("{}{more}", notes.join(", "));
         if !self.empty.is_empty() {
             let names: Vec<String> = self.empty.iter().map(|name| visible(name)).collect();
             eprintln!("note: no photo in {}", names.join(", "));
