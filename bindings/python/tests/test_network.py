@@ -9,11 +9,11 @@ from sklearn.datasets import load_sample_images
 
 import ivoro
 
-# The original in 32 bits, computed by ONNX Runtime: data/make_lite0.py. Kernels that are rounded to
-# 16 bits change features by 0.4 % of their length on these photographs, and decoding and resizing
-# elsewhere by less.
+# The original in 32 bits, computed by ONNX Runtime: data/make_lite0.py. On these photographs kernels
+# that are rounded to 16 bits change features by 0.4 % of their length, and Pillow's resizing, which
+# rounds other pixels, by 1.2 %.
 GOLDEN = json.loads((Path(__file__).parent / "data" / "lite0.json").read_text())
-TOLERANCE = 0.01
+TOLERANCE = 0.02
 
 
 @pytest.fixture(scope="module")

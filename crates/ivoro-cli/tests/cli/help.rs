@@ -79,7 +79,7 @@ fn every_flag_stands_under_its_heading() {
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit --skip-broken --test-share --split-seed
     ivoro networks
-      Options: --json --threads --help
+      Options: --threads --json --help
     ivoro networks add
       Options: --name --threads --licence --mean --deviation --outputs --size --fit --help
     ivoro networks convert
