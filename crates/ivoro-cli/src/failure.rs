@@ -2,12 +2,12 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
 use ivoro::error::{Error, MergeRefusal, MixedComponent, ReceiptRefusal};
 
-use crate::progress;
 use crate::table::visible;
 
 /// Why a command did not do what was asked.
@@ -102,7 +102,7 @@ impl Failure {
             Self::Io(error) => error.to_string(),
             Self::Usage(text) => text.clone(),
             Self::Unfinished { failed, all } => format!("{failed} of {all} cells failed"),
-            Self::Interrupted => progress::stopped().to_owned(),
+            Self::Interrupted => stopped().to_owned(),
         }
     }
 
@@ -113,6 +113,23 @@ impl Failure {
             Self::Vision(error) => vision_hint(error),
             _ => None,
         }
+    }
+}
+
+/// Whether all that the command changes is written at its end, in one step.
+static WRITES_AT_THE_END: AtomicBool = AtomicBool::new(false);
+
+/// Says that this command changes nothing before its end.
+pub(crate) fn only_the_end_writes() {
+    WRITES_AT_THE_END.store(true, Ordering::SeqCst);
+}
+
+/// What became of a command that Ctrl-C has stopped.
+fn stopped() -> &'static str {
+    if WRITES_AT_THE_END.load(Ordering::SeqCst) {
+        "stopped; nothing was changed"
+    } else {
+        "stopped; what was finished is kept"
     }
 }
 
