@@ -426,9 +426,12 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         with self._changes:
-            labels = alike(np.asarray([label, new]), self.classes_, "label")
-            self.model_.rename(*texts_of(labels))
-            self._settle(self.model_, joined(self.classes_, labels[1:]))
+            # one by one: together NumPy would make text of bytes
+            old, other = (
+                alike(np.asarray([it]), self.classes_, "label") for it in (label, new)
+            )
+            self.model_.rename(*texts_of(old), *texts_of(other))
+            self._settle(self.model_, joined(self.classes_, other))
         return self
 
     def forget(
