@@ -785,8 +785,8 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         --------
         >>> from ivoro import IVoroClassifier
         >>> model = IVoroClassifier("iVoro").fit([[0.0], [2.0], [9.0], [11.0]], ["a", "a", "b", "b"])
-        >>> model.strangeness([[1.0], [5.0]]).tolist()
-        [0.0, 8.0]
+        >>> model.strangeness([[1.0], [5.0]]).round(1).tolist()
+        [-1.5, 5.8]
         """
         return self._judge(X, groups)[1]
 
