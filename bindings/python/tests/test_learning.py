@@ -150,7 +150,7 @@ def test_settings_that_only_ask_do_not_stand_in_the_way_of_a_merge():
 
     def sites(**other):
         here = IVoroClassifier("iVoro-NW", exponent=0.5, shift=0.0, ridge=1.0)
-        there = IVoroClassifier("iVoro-NW", **{**here.get_params(), **other})
+        there = IVoroClassifier(**{**here.get_params(), **other})
         return here.fit(X[old], y[old]), there.fit(X[~old], y[~old])
 
     here, there = sites(ridge=3.0)
@@ -223,7 +223,7 @@ def test_strangers_are_rejected(samples, queries):
     far = queries[0] + 30 * np.sign(np.arange(6) - 2.5)
     assert model.reject(far).all()
     assert model.reject(queries[0], share=0.01).mean() < 0.2
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(ValueError, match="0.001 to 0.999"):
         model.reject(far, share=2)
     small = IVoroClassifier("iVoro").fit(samples[0][:1], samples[1][:1])
     assert not small.calibrated_

@@ -2,12 +2,12 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
 use ivoro::error::{Error, MergeRefusal, MixedComponent, ReceiptRefusal};
 
-use crate::progress;
 use crate::table::visible;
 
 /// Why a command did not do what was asked.
@@ -102,7 +102,7 @@ impl Failure {
             Self::Io(error) => error.to_string(),
             Self::Usage(text) => text.clone(),
             Self::Unfinished { failed, all } => format!("{failed} of {all} runs failed"),
-            Self::Interrupted => progress::stopped().to_owned(),
+            Self::Interrupted => stopped().to_owned(),
         }
     }
 
@@ -116,22 +116,33 @@ impl Failure {
     }
 }
 
+/// Whether all that the command changes is written at its end, in one step.
+static WRITES_AT_THE_END: AtomicBool = AtomicBool::new(false);
+
+/// Says that this command changes nothing before its end.
+pub(crate) fn only_the_end_writes() {
+    WRITES_AT_THE_END.store(true, Ordering::SeqCst);
+}
+
+/// What became of a command that Ctrl-C has stopped.
+fn stopped() -> &'static str {
+    if WRITES_AT_THE_END.load(Ordering::SeqCst) {
+        "stopped; nothing was changed"
+    } else {
+        "stopped; what was finished is kept"
+    }
+}
+
 fn vision_hint(error: &ivoro_vision::Error) -> Option<&'static str> {
     use ivoro_vision::Error;
     match error {
         Error::NoDevice { .. } => Some("`--device cpu`, or build with `--features torch`"),
         Error::Mixed { .. } => Some("`--size PIXELS` brings all images to one size"),
-        Error::BrokenImage { .. } | Error::TruncatedImage { .. } | Error::OtherFormat { .. } => {
-            Some("`--skip-broken` leaves such images out and lists them")
-        }
+        Error::BrokenImage { .. } => Some("`--skip-broken` leaves such images out and lists them"),
         Error::OtherTraining { .. } => {
             Some("name another --out, or take the checkpoint away to begin anew")
         }
         Error::Diverged { .. } => Some("a smaller --rate"),
-        Error::NetworkNotFound { .. } => {
-            Some("name its file with --backbone, or add it: `ivoro networks add FILE --name NAME`")
-        }
-        Error::UnknownNetwork => Some("name it with --backbone"),
         Error::NotSquare { .. } => Some("`--size PIXELS` makes images square"),
         _ => None,
     }
@@ -161,9 +172,6 @@ fn library_hint(error: &Error) -> Option<&'static str> {
         }
         Error::NameTaken { .. } => {
             Some("`ivoro relabel MODEL --from NAME --to NAME` makes two classes one")
-        }
-        Error::OtherImages { .. } => {
-            Some("leave the flag out: the model knows what it was taught with (`ivoro inspect`)")
         }
         Error::ClassReturns { .. } => Some("`ivoro update MODEL FEATURES`"),
         Error::Merge {

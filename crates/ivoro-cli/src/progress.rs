@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use anstream::eprintln;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
+use crate::failure::{self, Failure};
+
 static STOPPED: AtomicBool = AtomicBool::new(false);
 /// Whether the program has seen that, and is putting in order what is finished.
 static SEEN: AtomicBool = AtomicBool::new(false);
 
-/// Whether all that the command changes is written at its end, in one step.
-static WRITES_AT_THE_END: AtomicBool = AtomicBool::new(false);
-/// Whether that is being written: Ctrl-C comes too late.
+/// Whether the command writes what it changes: Ctrl-C comes too late.
 static WRITING: AtomicBool = AtomicBool::new(false);
 
 /// How long the step in hand may take to end, after it was asked to.
@@ -34,7 +34,7 @@ pub(crate) fn catch_interrupts() {
         std::thread::spawn(|| {
             std::thread::sleep(GRACE);
             if !SEEN.load(Ordering::SeqCst) {
-                eprintln!("{}", stopped());
+                eprintln!("{}", Failure::Interrupted.sentence());
                 std::process::exit(130);
             }
         });
@@ -45,24 +45,15 @@ pub(crate) fn catch_interrupts() {
 
 /// The same for a command that changes nothing until [`begin_writing`].
 pub(crate) fn catch_interrupts_until_written() {
-    WRITES_AT_THE_END.store(true, Ordering::SeqCst);
+    failure::only_the_end_writes();
     catch_interrupts();
 }
 
-/// From now on the command ends what it does, whoever presses Ctrl-C; `false` if that was pressed before.
-pub(crate) fn begin_writing() -> bool {
+/// From now on the command ends what it does, whoever presses Ctrl-C; an error if that was pressed before.
+pub(crate) fn begin_writing() -> Result<(), Failure> {
     // in this order: either the handler sees that it is too late, or this sees that it is not
     WRITING.store(true, Ordering::SeqCst);
-    !interrupted()
-}
-
-/// What became of a command that Ctrl-C has stopped.
-pub(crate) fn stopped() -> &'static str {
-    if WRITES_AT_THE_END.load(Ordering::SeqCst) {
-        "stopped; nothing was changed"
-    } else {
-        "stopped; what was finished is kept"
-    }
+    if interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 /// Whether Ctrl-C was pressed.

@@ -426,9 +426,12 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         with self._changes:
-            labels = alike(np.asarray([label, new]), self.classes_, "label")
-            self.model_.rename(*texts_of(labels))
-            self._settle(self.model_, joined(self.classes_, labels[1:]))
+            # one by one: together NumPy would make text of bytes
+            old, other = (
+                alike(np.asarray([it]), self.classes_, "label") for it in (label, new)
+            )
+            self.model_.rename(*texts_of(old), *texts_of(other))
+            self._settle(self.model_, joined(self.classes_, other))
         return self
 
     def forget(
@@ -782,8 +785,8 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         --------
         >>> from ivoro import IVoroClassifier
         >>> model = IVoroClassifier("iVoro").fit([[0.0], [2.0], [9.0], [11.0]], ["a", "a", "b", "b"])
-        >>> model.strangeness([[1.0], [5.0]]).tolist()
-        [0.0, 8.0]
+        >>> model.strangeness([[1.0], [5.0]]).round(1).tolist()
+        [-1.5, 5.8]
         """
         return self._judge(X, groups)[1]
 

@@ -52,14 +52,14 @@ def labels_as(names: list[str], kind: type | None) -> NDArray[Any]:
         if not set(names) <= {"False", "True"}:
             raise ValueError(f"labels: {_other(names, {'False', 'True'})} is no truth value")
         return np.array([name == "True" for name in names])
-    if kind in (int, float):
-        try:
-            numbers = [kind(name) for name in names]
-        except ValueError as error:
-            raise ValueError(f"labels: {error}") from None
-        found = whole(numbers) if kind is int else np.array(numbers)
-        if found is not None:
-            return found
+    try:
+        if kind is float:
+            return np.array([float(name) for name in names])
+        found = whole([int(name) for name in names]) if kind is int else None
+    except ValueError as error:
+        raise ValueError(f"labels: {error}") from None
+    if found is not None:
+        return found
     raise ValueError(f"labels: expected str, int, float, bool or None, found {kind!r}")
 
 

@@ -177,10 +177,11 @@ def cells(
     ('a', [1.0, 1.0])
     """
     check_is_fitted(model)
-    letters = model.variant.partition("-")[2]
-    if not set(letters) <= set("WR") or model.n_features_in_ != 2 or "3" in model.variant:
+    variant = model.variant_
+    letters = variant.partition("-")[2]
+    if not set(letters) <= set("WR") or model.n_features_in_ != 2 or "3" in variant:
         raise ValueError(
-            f"{model.variant} with {model.n_features_in_} features: exact cells need two features "
+            f"{variant} with {model.n_features_in_} features: exact cells need two features "
             "and no letter besides W and R"
         )
     from matplotlib.colors import to_rgba

@@ -93,9 +93,7 @@ fn is_about_a_model(command: &Command) -> bool {
 
 /// Saves a model as the last step of a command: from here on Ctrl-C comes too late.
 fn save(model: &Model, path: &Path) -> Result<(), Failure> {
-    if !progress::begin_writing() {
-        return Err(Failure::Interrupted);
-    }
+    progress::begin_writing()?;
     Ok(ivoro_io::save(model, path)?)
 }
 

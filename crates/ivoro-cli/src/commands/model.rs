@@ -146,9 +146,7 @@ fn save_with(
     receipt: Option<(&Receipt, &Path)>,
 ) -> Result<(), Failure> {
     let Some((receipt, place)) = receipt else { return save(model, path) };
-    if !progress::begin_writing() {
-        return Err(Failure::Interrupted);
-    }
+    progress::begin_writing()?;
     save_receipt(receipt, place)?;
     save(model, path).inspect_err(|_| {
         // nothing was learned that it could take back

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::head::compose::Composed;
 use crate::head::diagram_set::{DiagramSet, Metric};
 use crate::head::variant::Views;
-use crate::head::{Frame, Head};
+use crate::head::{Frame, Head, LearnedPhase};
 use crate::linalg::{Factor, Symmetric};
 use crate::matrix::Matrix;
 use crate::random::mix;
@@ -32,6 +32,11 @@ const WIDTH: f64 = 0.1;
 const MOST: usize = 256;
 /// For how many classes the absolute distance counts beside the background.
 const DOUBT: f64 = 1.0;
+/// The gap of a probe: in this unit the temperature where nothing was measured is 2, at which differences of
+/// squared distances to a probe's centres are its own probabilities.
+const PROBE_GAP: f64 = 16.0;
+/// How many gaps a vote of AC outweighs, about.
+const VOTE: f64 = 16.0;
 /// Random vectors that a trace is estimated with.
 const PROBES: usize = 16;
 
@@ -139,8 +144,21 @@ impl Head {
             None
         };
         let share = if factor.is_some() { share } else { 0.0 };
-        let votes = if self.variant.views == Views::Consensus { set.pairs().len() } else { 1 };
-        Ok(Background { members, lengths, factor, share, usual, gap: gap / votes as f64 })
+        let gap = self.gap_of_answers(set.pairs().len() as f64, gap);
+        Ok(Background { members, lengths, factor, share, usual, gap })
+    }
+
+    /// The gap in the unit of the distances that decide. Those of D within a phase are of its probe;
+    /// with several phases it is the middle of both units, so that temperatures about either are tried.
+    /// Under AC they are means, with votes that outweigh the span of all of them.
+    fn gap_of_answers(&self, pairs: f64, gap: f64) -> f64 {
+        let has_probe = |learned: &&LearnedPhase| learned.probe.is_some() && learned.size > 1;
+        let sum = match self.phases.iter().filter(has_probe).count() {
+            0 => gap,
+            1 if self.phases.len() == 1 => pairs * PROBE_GAP,
+            _ => (pairs * PROBE_GAP * gap).sqrt(),
+        };
+        if self.variant.views == Views::Consensus { VOTE * sum / pairs } else { sum }
     }
 
     /// Distances of some centres to each other, without what is the same for all of a row.

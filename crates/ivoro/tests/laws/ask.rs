@@ -190,6 +190,34 @@ fn a_model_of_single_samples_has_a_temperature_too() {
     }
 }
 
+/// Inside a phase D answers with differences of its probe, which have a unit of their own.
+#[test]
+fn under_d_probabilities_are_about_as_high_as_answers_are_right() {
+    for scale in [0.1, 1.0] {
+        let scaled = |samples: Samples| {
+            let numbers = samples.block(0, View::UPRIGHT).unwrap();
+            let data = numbers.as_slice().iter().map(|value| value * scale).collect();
+            let points = Matrix::new(numbers.rows(), numbers.cols(), data).unwrap();
+            Samples::single("scaled", points, samples.labels().to_vec(), 9).unwrap()
+        };
+        let queries = scaled(blobs(3, 9, |_| 40));
+        for sizes in [&[0..9][..], &[0..5, 5..9], &[0..3, 3..6, 6..9]] {
+            let mut model = Model::new(variant("iVoro-D"), ModelOptions::default());
+            let train = scaled(blobs(2, 9, |_| 20));
+            for phase in sizes {
+                model.learn(&train.of_classes(|label| phase.contains(&label))).unwrap();
+            }
+            let answers = model.ask(&queries, AskOptions::default()).unwrap();
+            let names = answers.iter().zip(queries.labels());
+            let right = names.filter(|(answer, label)| answer.top[0].class == label.to_string());
+            let right = right.count() as f64 / queries.len() as f64;
+            let sure = answers.iter().filter_map(|answer| answer.top[0].probability).sum::<f64>();
+            let sure = sure / queries.len() as f64;
+            assert!((sure - right).abs() < 0.15, "{scale} {sizes:?}: {sure} sure, {right} right");
+        }
+    }
+}
+
 /// Round classes on a line, `spread(class)` wide.
 fn on_a_line(seed: u64, classes: std::ops::Range<u32>, spread: impl Fn(u32) -> f32) -> Samples {
     let mut numbers = Numbers(seed);

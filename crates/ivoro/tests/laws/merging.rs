@@ -1,4 +1,4 @@
-use ivoro::head::{Forgetting, ScatterKept, Settings};
+use ivoro::head::{Forgetting, Pairs, Rank, RidgePer, ScatterKept, Settings};
 use ivoro::{Error, Head, Samples, Variant};
 
 use crate::data::{every_variant, half, learned, phase, phases, queries, small, train, variant};
@@ -180,11 +180,35 @@ fn heads_of_another_kind_are_refused() {
     let head = learned(variant("iVoro-N"), &small(), &phases[..1]);
     let other = learned(variant("iVoro"), &small(), &phases[1..]);
     assert_refused(&head, &other, None, "the variant differs: iVoro-N and iVoro");
-    let settings = Settings { seed: 7, ..small() };
+    let mut settings = small();
+    settings.transform.lambda = 0.5;
     let other = learned(variant("iVoro-N"), &settings, &phases[1..]);
-    assert_refused(&head, &other, None, "a setting differs");
+    assert_refused(
+        &head,
+        &other,
+        None,
+        "depends on lambda, which is 0.7 in one and 0.5 in the other",
+    );
     let other = learned(variant("iVoro-N"), &small(), &phases[1..]);
     assert_refused(&head, &other, Some(&learned(variant("iVoro"), &small(), &phases)), "variant");
+}
+
+/// Settings that act when a query is asked, or on phases yet to come, do not stand in the way.
+#[test]
+fn other_settings_of_the_metric_merge_exactly() {
+    let phases = phases(&train());
+    for (name, other) in [
+        ("iVoro-NW", Settings { ridge: 3.0, ridge_per: RidgePer::Mean, ..small() }),
+        ("iVoro-Q", Settings { prior: 7.0, volume: 1.0, rank: Rank::Full, ..small() }),
+        ("iVoro-L", Settings { gamma: 2.0, layer_weights: [0.3, 0.7], seed: 7, ..small() }),
+        ("iVoro-NAC", Settings { pairs: Pairs::All, ..small() }),
+    ] {
+        let (variant, own) = (variant(name), small());
+        let mut merged = learned(variant, &own, &phases[..1]);
+        let report = merged.merge(&learned(variant, &other, &phases[1..]), None).unwrap();
+        assert!(!report.settings.is_empty(), "{name}");
+        assert!(merged == learned(variant, &own, &phases), "{name}");
+    }
 }
 
 #[test]
