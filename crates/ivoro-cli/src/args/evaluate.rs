@@ -9,13 +9,14 @@ use crate::args::InputArguments;
 use crate::args::images::LookArguments;
 use crate::args::photos::ReadingArguments;
 
+/// Say how good a model is on labelled samples, and what to label next.
+///
 /// Asks about all of the data and holds nothing out, so give samples that the model has not learned:
 /// others look better than new ones will. Of data divided into a train and a test part, the test part
 /// is asked. The model is not changed, and nothing is put into it.
 ///
 /// Samples of classes that the model does not know count as unknown, not as wrong.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct EvaluateArguments {
     /// The model file.
     pub(crate) model: PathBuf,
@@ -60,6 +61,8 @@ pub(crate) struct EvaluateArguments {
     pub(crate) input: InputArguments,
 }
 
+/// Calibrate a model on samples it has not learned: probabilities and what is unknown.
+///
 /// Measures probabilities and thresholds anew, on samples of yours that the model has not learned. Which
 /// class is named does not change.
 ///
@@ -71,7 +74,6 @@ pub(crate) struct EvaluateArguments {
 /// Do not give samples that were learned: the model is too sure of them. And do not evaluate on the same
 /// ones afterwards: the figures printed here are measured on fifths of the samples that were kept apart.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct CalibrateArguments {
     /// The model file.
     pub(crate) model: PathBuf,
@@ -137,6 +139,8 @@ impl KeepArguments {
     }
 }
 
+/// Answer photos as they come into a folder: one row each, or sorted into folders by class.
+///
 /// Answers photos as they come into a folder, one row each, until Ctrl-C. The folder is looked at again
 /// and again, which works on network drives too. A photo counts once its size has stood still; one that
 /// can't be read yet is tried again when it has changed.
@@ -144,7 +148,6 @@ impl KeepArguments {
 /// With --out or --sort-into a file holds the rows and says at the next start what is done: a stop at any
 /// time, even by force, loses no row and repeats none. On standard output every start begins anew.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct WatchArguments {
     /// The model file.
     pub(crate) model: PathBuf,

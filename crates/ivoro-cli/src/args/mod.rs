@@ -162,9 +162,7 @@ pub(crate) enum Command {
     Learn(Box<LearnArguments>),
     /// Ask a model about images or features: class, distance, probability, uncertainty, unknown.
     Predict(PredictArguments),
-    /// Say how good a model is on labelled samples, and what to label next.
     Evaluate(Box<EvaluateArguments>),
-    /// Answer photos as they come into a folder: one row each, or sorted into folders by class.
     Watch(Box<WatchArguments>),
     /// Add samples to classes the model knows.
     Update(UpdateArguments),
@@ -174,7 +172,6 @@ pub(crate) enum Command {
     Relabel(Box<RelabelArguments>),
     /// Give a class another name; nothing else changes.
     Rename(RenameArguments),
-    /// Calibrate a model on samples it has not learned: probabilities and what is unknown.
     Calibrate(Box<CalibrateArguments>),
     /// Forget a class, exactly.
     Forget(ForgetArguments),
