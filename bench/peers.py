@@ -342,58 +342,115 @@ def memory():
 
 
 def onnx():
-    """ResNet-18 at 224 x 224 from an ONNX file, against ONNX Runtime's own Python package."""
+    """Networks at 224 x 224 from ONNX files, against ONNX Runtime's own Python package."""
     import glob
 
     import onnxruntime
 
-    from resnet_onnx import resnet18
+    from onnx_networks import NETWORKS
 
     here = os.path.dirname(onnxruntime.__file__)
     os.environ["ORT_DYLIB_PATH"] = glob.glob(os.path.join(here, "capi", "libonnxruntime.so.*"))[0]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     pixels = np.random.default_rng(1).integers(0, 256, (16, 224, 224, 3), dtype=np.uint8)
-    scaled = (pixels / 255 - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225)
-    images = np.ascontiguousarray(scaled.transpose(0, 3, 1, 2), dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder:
-        network, raw = os.path.join(folder, "resnet18.onnx"), os.path.join(folder, "pixels")
-        with open(network, "wb") as file:
-            file.write(resnet18())
+        raw = os.path.join(folder, "pixels")
         pixels.tofile(raw)
-        session = onnxruntime.InferenceSession(network, options)
-        for batch in (1, 16):
-            onnx_batch(session, images, network, raw, batch)
+        files = dict(given_networks())
+        if not files:
+            print("no network was given with --network=FILE.onnx: only those with random weights")
+        for name, make in NETWORKS.items():
+            files[name] = os.path.join(folder, make.__name__ + ".onnx")
+            with open(files[name], "wb") as file:
+                file.write(make())
+        for name, network in files.items():
+            session = onnxruntime.InferenceSession(network, options)
+            for batch in (1, 16):
+                onnx_batch(name, session, onnx_images(pixels), network, raw, batch)
+            onnx_photos(name, session, network)
 
 
-def onnx_batch(session, images, network, raw, batch):
+def given_networks():
+    """The files given on the command line, by name."""
+    files = [word.removeprefix("--network=") for word in sys.argv[3:] if word.startswith("--network=")]
+    return [(os.path.splitext(os.path.basename(file))[0], file) for file in files]
+
+
+def onnx_images(pixels):
+    scaled = (pixels / np.float32(255) - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225)
+    return np.ascontiguousarray(scaled.transpose(0, 3, 1, 2), dtype=np.float32)
+
+
+def onnx_batch(name, session, images, network, raw, batch):
+    given, answer = session.get_inputs()[0].name, session.get_outputs()[0].name
     parts = [images[at:at + batch] for at in range(0, len(images), batch)]
-    expected = np.concatenate([session.run(None, {"images": part})[0] for part in parts])
-    runtimes = {"builtin": "ivoro", "rten": "ivoro, operators it lacks (rten)",
+    compute = lambda part: session.run([answer], {given: part})[0]  # noqa: E731
+    expected = np.concatenate([compute(part) for part in parts])
+    runtimes = {"default": "ivoro", "rten": "ivoro, operators it lacks (rten)",
                 "onnxruntime": "ivoro, feature onnxruntime"}
-    seconds = {name: [] for name in (*runtimes, "peer")}
-    alone, apart = {name: [] for name in seconds}, {}
+    seconds = {runtime: [] for runtime in (*runtimes, "peer")}
+    alone, apart = {runtime: [] for runtime in seconds}, {}
     # In turn, so that a busy moment of the machine does not meet one side alone.
     for _ in range(3):
-        seconds["peer"].append(best(lambda: [session.run(None, {"images": part}) for part in parts]))
-        alone["peer"].append(best(lambda: session.run(None, {"images": images[:1]})))
+        seconds["peer"].append(best(lambda: [compute(part) for part in parts], 3))
+        alone["peer"].append(best(lambda: compute(images[:1])))
         for runtime in runtimes:
             own = ours("onnx", network, raw, batch, runtime)
             seconds[runtime].append(own["seconds"])
             alone[runtime].append(own["alone_seconds"])
             apart[runtime] = np.abs(np.reshape(own["features"], expected.shape) - expected).max()
+            runtimes[runtime] = f"ivoro, {runtime} ({own['runtime']})"
     tables = [(f"{len(images)} images of 224 x 224, {batch} at once", f"{batch} at once", seconds)]
     if batch == 1:
         tables.append(("1 image of 224 x 224, nothing beside it", "one image alone", alone))
     for title, short, times in tables:
         peer = min(times["peer"])
-        print(f"ResNet-18, {title} (ONNX Runtime in Python = 1)")
+        print(f"{name}, {title} (ONNX Runtime in Python = 1)")
         line("ONNX Runtime, Python", peer, peer, "ONNX Runtime")
-        for runtime, name in runtimes.items():
-            text = f"ONNX Runtime   features within {apart[runtime]:.0e} of {np.abs(expected).max():.1f}"
-            line(name, min(times[runtime]), peer, text)
-            runtime_name = "default" if runtime == "own" else runtime
-            ratio("onnx", f"{short}, {runtime_name}", peer / min(times[runtime]))
+        for runtime, text in runtimes.items():
+            note = f"ONNX Runtime   features within {apart[runtime]:.0e} of {np.abs(expected).max():.1f}"
+            line(text, min(times[runtime]), peer, note)
+            ratio("onnx", f"{name}, {short}, {runtime}", peer / min(times[runtime]))
+
+
+def onnx_photos(name, session, network, batch=16):
+    """From the files of a folder to features: Pillow and ONNX Runtime against this program."""
+    folders = [word.removeprefix("--photos=") for word in sys.argv[3:] if word.startswith("--photos=")]
+    if not folders:
+        print("no folder was given with --photos=FOLDER: decoding is not measured")
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    from PIL import Image
+
+    given, answer = session.get_inputs()[0].name, session.get_outputs()[0].name
+    files = sorted(os.path.join(path, file) for path, _, names in os.walk(folders[0]) for file in names
+                   if file.lower().endswith((".jpg", ".jpeg", ".png")))[:512]
+
+    def picture(file):
+        image = Image.open(file)
+        image.draft("RGB", (256, 256))
+        factor = 256 / min(image.size)
+        size = [max(256, round(side * factor)) for side in image.size]
+        image = image.convert("RGB").resize(size, Image.Resampling.BILINEAR)
+        left, top = (side // 2 - 112 for side in size)
+        return np.asarray(image.crop((left, top, left + 224, top + 224)))
+
+    def peer():
+        for at in range(0, len(files), batch):
+            part = onnx_images(np.stack(list(pool.map(picture, files[at:at + batch]))))
+            session.run([answer], {given: part})
+
+    own, other = [], []
+    with ThreadPoolExecutor(THREADS) as pool:
+        for _ in range(3):
+            other.append(best(peer, 1))
+            own.append(ours("photos", network, folders[0], len(files), batch)["seconds"])
+    print(f"{name}, {len(files)} photos with decoding (Pillow and ONNX Runtime = 1)")
+    line("Pillow and ONNX Runtime", min(other), min(other), f"Pillow and ONNX Runtime   {len(files) / min(other):.0f}/s")
+    line("ivoro", min(own), min(other), f"Pillow and ONNX Runtime   {len(files) / min(own):.0f}/s")
+    ratio("onnx", f"{name}, photos, default", min(other) / min(own))
 
 
 def vision():
@@ -471,5 +528,6 @@ if __name__ == "__main__":
     known = {"nearest": nearest, "index": index, "means": means, "quadrics": quadrics, "probe": probe,
              "ablation": ablation, "memory": memory, "live": live, "onnx": onnx, "vision": vision,
              "baselines": baselines}
-    for name in sys.argv[3:] or known:
+    names = [word for word in sys.argv[3:] if not word.startswith("--")]
+    for name in names or known:
         known[name]()

@@ -47,6 +47,10 @@ fn main() -> ExitCode {
             onnx::measure(Path::new(file), Path::new(pixels), number(batch), runtime)
                 .map_err(Into::into)
         }
+        ["photos", network, folder, most, batch] => {
+            onnx::photos(Path::new(network), Path::new(folder), number(most), number(batch))
+                .map_err(Into::into)
+        }
         ["train", images, repeats] => vision::train(number(images), number(repeats)),
         ["extract", images, repeats] => vision::extract(number(images), number(repeats)),
         ["baseline", method, views, steps] => baselines::step(method, number(views), number(steps)),
@@ -54,7 +58,8 @@ fn main() -> ExitCode {
             eprintln!("ivoro-bench nearest N D K | means N D K | probe FILE.npz | index FOLDER D");
             eprintln!("ivoro-bench model FILE.npz VARIANT RIDGE | quadrics K D RANK");
             eprintln!("ivoro-bench live K D | lifted K D");
-            eprintln!("ivoro-bench onnx FILE.onnx PIXELS BATCH builtin|rten|onnxruntime");
+            eprintln!("ivoro-bench onnx FILE.onnx PIXELS BATCH default|builtin|rten|onnxruntime");
+            eprintln!("ivoro-bench photos FILE.onnx FOLDER MOST BATCH");
             eprintln!("ivoro-bench train|extract IMAGES TIMES | baseline METHOD VIEWS STEPS");
             return ExitCode::from(2);
         }

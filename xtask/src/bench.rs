@@ -25,13 +25,18 @@ pub(crate) const NAMES: [&str; 12] = [
 ];
 
 /// The peers, from `PyPI`; `PyTorch` only where it is asked for, since it is large.
-const PEERS: [&str; 7] =
-    ["numpy", "scipy", "scikit-learn", "faiss-cpu", "safetensors", "onnx", "onnxruntime"];
+const PEERS: [&str; 8] =
+    ["numpy", "scipy", "scikit-learn", "faiss-cpu", "safetensors", "onnx", "onnxruntime", "pillow"];
+
+/// What `onnx` can be told besides: a network to measure, and photos to measure with.
+const GIVEN: [&str; 2] = ["--network=", "--photos="];
 
 /// Runs the benchmarks named, or all of them, and compares their ratios with the ranges.
 pub(crate) fn bench(words: &[&str]) -> ExitCode {
     let check = words.contains(&"--check");
-    let names: Vec<&str> = words.iter().copied().filter(|word| *word != "--check").collect();
+    let words = words.iter().copied().filter(|word| *word != "--check");
+    let (given, names): (Vec<&str>, Vec<&str>) =
+        words.partition(|word| GIVEN.iter().any(|known| word.starts_with(known)));
     if let Some(unknown) = names.iter().find(|name| !NAMES.contains(name)) {
         eprintln!("no benchmark {unknown}; there are {}", NAMES.join(", "));
         return ExitCode::from(2);
@@ -45,14 +50,14 @@ pub(crate) fn bench(words: &[&str]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let Some(ratios) = measure(&names) else { return ExitCode::FAILURE };
+    let Some(ratios) = measure(&names, &given) else { return ExitCode::FAILURE };
     let (table, good) = ranges::compare(&ranges, &names, &ratios);
     println!("{table}");
     if check && !good { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// The ratios of these benchmarks.
-fn measure(names: &[&str]) -> Option<Vec<Ratio>> {
+fn measure(names: &[&str], given: &[&str]) -> Option<Vec<Ratio>> {
     cargo(&["build", "--release", "--package", "ivoro-bench", "--package", "ivoro-cli"])?;
     let (package, others): (Vec<&str>, Vec<&str>) =
         names.iter().partition(|name| **name == "python");
@@ -62,7 +67,8 @@ fn measure(names: &[&str]) -> Option<Vec<Ratio>> {
         let torch = others.iter().any(|name| ["probe", "vision", "baselines"].contains(name));
         let mut command = Command::new(environment(&target.join("bench-peers"), torch)?);
         let programs = ["ivoro-bench", "ivoro"].map(|name| target.join("release").join(name));
-        ratios.extend(told(command.arg("bench/peers.py").args(programs).args(&others))?);
+        ratios
+            .extend(told(command.arg("bench/peers.py").args(programs).args(&others).args(given))?);
     }
     if !package.is_empty() {
         ratios.extend(python_package()?);

@@ -101,7 +101,7 @@ impl Failure {
             Self::Vision(error) => error.to_string(),
             Self::Io(error) => error.to_string(),
             Self::Usage(text) => text.clone(),
-            Self::Unfinished { failed, all } => format!("{failed} of {all} cells failed"),
+            Self::Unfinished { failed, all } => format!("{failed} of {all} runs failed"),
             Self::Interrupted => progress::stopped().to_owned(),
         }
     }
@@ -121,7 +121,9 @@ fn vision_hint(error: &ivoro_vision::Error) -> Option<&'static str> {
     match error {
         Error::NoDevice { .. } => Some("`--device cpu`, or build with `--features torch`"),
         Error::Mixed { .. } => Some("`--size PIXELS` brings all images to one size"),
-        Error::BrokenImage { .. } => Some("`--skip-broken` leaves such images out and lists them"),
+        Error::BrokenImage { .. } | Error::TruncatedImage { .. } | Error::OtherFormat { .. } => {
+            Some("`--skip-broken` leaves such images out and lists them")
+        }
         Error::OtherTraining { .. } => {
             Some("name another --out, or take the checkpoint away to begin anew")
         }

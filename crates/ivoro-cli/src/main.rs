@@ -8,6 +8,7 @@ mod grid;
 mod output;
 mod progress;
 mod table;
+mod words;
 
 use std::process::ExitCode;
 

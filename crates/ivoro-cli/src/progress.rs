@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 use anstream::eprintln;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
-use crate::failure::Failure;
-
 static STOPPED: AtomicBool = AtomicBool::new(false);
 /// Whether the program has seen that, and is putting in order what is finished.
 static SEEN: AtomicBool = AtomicBool::new(false);
@@ -36,7 +34,7 @@ pub(crate) fn catch_interrupts() {
         std::thread::spawn(|| {
             std::thread::sleep(GRACE);
             if !SEEN.load(Ordering::SeqCst) {
-                eprintln!("{}", Failure::Interrupted.sentence());
+                eprintln!("{}", stopped());
                 std::process::exit(130);
             }
         });
@@ -51,11 +49,11 @@ pub(crate) fn catch_interrupts_until_written() {
     catch_interrupts();
 }
 
-/// From now on the command ends what it does, whoever presses Ctrl-C; an error if that was pressed before.
-pub(crate) fn begin_writing() -> Result<(), Failure> {
+/// From now on the command ends what it does, whoever presses Ctrl-C; `false` if that was pressed before.
+pub(crate) fn begin_writing() -> bool {
     // in this order: either the handler sees that it is too late, or this sees that it is not
     WRITING.store(true, Ordering::SeqCst);
-    if interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
+    !interrupted()
 }
 
 /// What became of a command that Ctrl-C has stopped.

@@ -3,6 +3,7 @@
 pub mod comparison;
 pub mod csv;
 pub mod curves;
+pub mod evaluation;
 pub mod few_shot;
 pub mod learner;
 pub mod metrics;

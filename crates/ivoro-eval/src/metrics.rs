@@ -50,18 +50,24 @@ pub fn calibration_error(confidence: &[f64], correct: &[bool], bins: usize) -> f
     gap / confidence.len().max(1) as f64
 }
 
-/// The same gap over bins of as many answers each, by confidence; equally sure ones in the order
-/// given.
-pub fn calibration_error_by_mass(confidence: &[f64], correct: &[bool], bins: usize) -> f64 {
+/// Answers in bins of as many each, by confidence; equally sure ones in the order given. No bin is
+/// empty, so there are fewer of them where there are fewer answers.
+pub fn mass_bins(confidence: &[f64], bins: usize) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..confidence.len()).collect();
     order.sort_by(|&a, &b| confidence[a].total_cmp(&confidence[b]));
     let bins = bins.clamp(1, order.len().max(1));
-    let gap = |bin: usize| {
-        let rows = &order[bin * order.len() / bins..(bin + 1) * order.len() / bins];
+    let rows = |bin: usize| &order[bin * order.len() / bins..(bin + 1) * order.len() / bins];
+    (0..bins).map(|bin| rows(bin).to_vec()).filter(|rows| !rows.is_empty()).collect()
+}
+
+/// The same gap over [`mass_bins`].
+pub fn calibration_error_by_mass(confidence: &[f64], correct: &[bool], bins: usize) -> f64 {
+    let gap = |rows: &Vec<usize>| {
         let gaps = rows.iter().map(|&row| confidence[row] - f64::from(u8::from(correct[row])));
         gaps.sum::<f64>().abs()
     };
-    (0..bins).map(gap).sum::<f64>() / confidence.len().max(1) as f64
+    let gaps: f64 = mass_bins(confidence, bins).iter().map(gap).sum();
+    gaps / confidence.len().max(1) as f64
 }
 
 /// Share of unknown queries that are taken for known ones where this share of known ones is

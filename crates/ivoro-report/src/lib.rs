@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod evaluation;
 mod figures;
 mod group;
 pub mod inputs;

@@ -8,12 +8,16 @@ pub mod error;
 pub mod extract;
 pub mod network;
 pub mod networks;
+pub mod photos;
 pub mod recipe;
 pub mod recogniser;
+pub mod remembered;
 pub mod shape;
 pub mod shipped;
+pub mod thumbnail;
 pub mod train;
 pub mod view;
+pub mod watch;
 
 pub use error::{Error, Result};
 pub use networks::Networks;

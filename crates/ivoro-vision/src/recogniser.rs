@@ -8,7 +8,7 @@ use ivoro::model::Prediction;
 use ivoro::model::{AskOptions, Predictor};
 use ivoro::{Matrix, Model, NetworkDescription, Points, Retracted, Retraction, Samples, Variant};
 
-use crate::dataset::{Broken, Dataset, ImageInput, Images, Split, decode_all};
+use crate::dataset::{Broken, Dataset, Decoding, ImageInput, Images, Split, Unread, decode_all};
 use crate::engine::cpu::{CpuEngine, Network};
 use crate::engine::onnx::{OnnxNetwork, OnnxOptions};
 use crate::engine::{Backbone, Device, Engine};
@@ -233,7 +233,7 @@ impl FrozenNetwork {
     }
 
     /// What the network sees in images that have one shape already, for a variant of the model.
-    fn look(&self, images: &Images, variant: Variant) -> Result<Vec<Matrix>> {
+    pub(crate) fn look(&self, images: &Images, variant: Variant) -> Result<Vec<Matrix>> {
         features(&*self.backbone, images, &variant.views(), &self.layers_of(variant))
     }
 
@@ -241,7 +241,12 @@ impl FrozenNetwork {
         (0..self.backbone.layers().len().min(variant.layers().end)).collect()
     }
 
-    fn assemble(&self, origin: &str, variant: Variant, blocks: Vec<Matrix>) -> Result<Points> {
+    pub(crate) fn assemble(
+        &self,
+        origin: &str,
+        variant: Variant,
+        blocks: Vec<Matrix>,
+    ) -> Result<Points> {
         let all = self.backbone.layers();
         let names = self.layers_of(variant).into_iter().map(|layer| all[layer].0.clone());
         Ok(Points::new(origin, names.collect(), variant.views(), blocks)?)
@@ -253,19 +258,19 @@ impl FrozenNetwork {
         &self,
         variant: Variant,
         images: &[ImageInput<'_>],
-        broken: Broken,
+        decoding: impl Into<Decoding>,
     ) -> Result<Seen<Points>> {
-        let fit = self.fit_of_queries()?;
+        let (fit, decoding) = (self.fit_of_queries()?, decoding.into());
         let mut gathered = Gathered::default();
         for (batch, part) in images.chunks(self.batch).enumerate() {
-            let decoded = decode_all(part, fit, broken)?;
+            let decoded = decode_all(part, fit, decoding)?;
             gathered.add(&decoded, batch * self.batch, self.look(&decoded, variant)?)?;
         }
-        let Gathered { blocks, rows, broken } = gathered;
+        let Gathered { blocks, rows, broken, truncated } = gathered;
         if rows.is_empty() {
-            return Ok(Seen { of: None, rows, broken });
+            return Ok(Seen { of: None, rows, broken, truncated });
         }
-        Ok(Seen { of: Some(self.assemble("images", variant, blocks)?), rows, broken })
+        Ok(Seen { of: Some(self.assemble("images", variant, blocks)?), rows, broken, truncated })
     }
 
     /// What a model of this variant learns from these rows of a data set's training images.
@@ -280,7 +285,7 @@ impl FrozenNetwork {
     ) -> Result<Seen<Samples>> {
         let split = &dataset.train;
         let Some(fit) = self.fit_of(split, rows)? else {
-            return Ok(Seen { of: None, rows: Vec::new(), broken: Vec::new() });
+            return Ok(Seen::nothing());
         };
         let mut gathered = Gathered::default();
         for (batch, part) in rows.chunks(self.batch).enumerate() {
@@ -289,17 +294,18 @@ impl FrozenNetwork {
             let place = |row: usize| part.iter().position(|&other| other == row).unwrap_or(0);
             images.rows.iter_mut().for_each(|row| *row = place(*row));
             images.broken.iter_mut().for_each(|(row, _)| *row = place(*row));
+            images.truncated.iter_mut().for_each(|row| *row = place(*row));
             gathered.add(&images, batch * self.batch, self.look(&images, variant)?)?;
             each_batch((batch * self.batch + part.len()).min(rows.len()));
         }
-        let Gathered { blocks, rows: places, broken } = gathered;
+        let Gathered { blocks, rows: places, broken, truncated } = gathered;
         if places.is_empty() {
-            return Ok(Seen { of: None, rows: places, broken });
+            return Ok(Seen { of: None, rows: places, broken, truncated });
         }
         let labels = places.iter().map(|&at| split.labels()[rows[at]]).collect();
         let points = self.assemble(&dataset.name, variant, blocks)?;
         let samples = Samples::new(points, labels, dataset.classes.clone().into())?;
-        Ok(Seen { of: Some(samples), rows: places, broken })
+        Ok(Seen { of: Some(samples), rows: places, broken, truncated })
     }
 }
 
@@ -371,22 +377,33 @@ pub struct Seen<T> {
     /// For each row the place of its image among those given.
     pub rows: Vec<usize>,
     /// The places left out under [`Broken::Skip`], each with a sentence that says why.
-    pub broken: Vec<(usize, String)>,
+    pub broken: Vec<(usize, Unread)>,
+    /// The places of images that end too early and were taken.
+    pub truncated: Vec<usize>,
+}
+
+impl<T> Seen<T> {
+    /// Of no image.
+    fn nothing() -> Self {
+        Self { of: None, rows: Vec::new(), broken: Vec::new(), truncated: Vec::new() }
+    }
 }
 
 /// Features of the batches so far.
 #[derive(Default)]
-struct Gathered {
-    blocks: Vec<Matrix>,
-    rows: Vec<usize>,
-    broken: Vec<(usize, String)>,
+pub(crate) struct Gathered {
+    pub(crate) blocks: Vec<Matrix>,
+    pub(crate) rows: Vec<usize>,
+    pub(crate) broken: Vec<(usize, Unread)>,
+    pub(crate) truncated: Vec<usize>,
 }
 
 impl Gathered {
     /// Adds a batch whose first image is the `first` of all.
-    fn add(&mut self, images: &Images, first: usize, more: Vec<Matrix>) -> Result<()> {
+    pub(crate) fn add(&mut self, images: &Images, first: usize, more: Vec<Matrix>) -> Result<()> {
         self.rows.extend(images.rows.iter().map(|row| first + row));
         self.broken.extend(images.broken.iter().map(|(row, why)| (first + row, why.clone())));
+        self.truncated.extend(images.truncated.iter().map(|row| first + row));
         if self.blocks.is_empty() {
             self.blocks = more;
             return Ok(());
@@ -548,17 +565,17 @@ impl<M: Classifier> Recogniser<M> {
         Ok(self.ask_readable(images, options, Broken::Fail)?.of.unwrap_or_default())
     }
 
-    /// The same; `broken` says what to do about an image that can't be read.
+    /// The same; `decoding` says what to do about an image that can't be read.
     pub fn ask_readable(
         &self,
         images: &[ImageInput<'_>],
         options: AskOptions,
-        broken: Broken,
+        decoding: impl Into<Decoding>,
     ) -> Result<Seen<Vec<Prediction>>> {
-        let Seen { of, rows, broken } =
-            self.network.points(self.model.variant(), images, broken)?;
+        let Seen { of, rows, broken, truncated } =
+            self.network.points(self.model.variant(), images, decoding)?;
         let answers = of.map(|points| self.model.ask(&points, options)).transpose()?;
-        Ok(Seen { of: answers, rows, broken })
+        Ok(Seen { of: answers, rows, broken, truncated })
     }
 }
 
@@ -579,6 +596,13 @@ impl Recogniser {
     pub fn learn(&mut self, images: &[(ImageInput<'_>, &str)]) -> Result<()> {
         let samples = self.labelled(images)?;
         self.learn_samples(&samples)
+    }
+
+    /// Teaches new classes, and more of those that the model knows; see [`Model::teach`].
+    pub fn teach(&mut self, images: &[(ImageInput<'_>, &str)]) -> Result<()> {
+        let samples = self.labelled(images)?;
+        self.model.use_network(self.network.fingerprint())?;
+        Ok(self.model.teach(&samples)?)
     }
 
     /// Adds images of classes that the model knows; see [`Model::update`].

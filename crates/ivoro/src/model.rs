@@ -369,15 +369,13 @@ impl Model {
             return self.update(samples).map(drop);
         }
         let mut changed = self.clone();
+        // one entry for all: as one lesson they can be taken back
         let classes = self.named(samples);
-        // one entry for all of it, by which it is known again
         changed.entered(Verb::Learn, classes, None, |model| {
-            let now = model.now.take();
-            model.update(&samples.of_classes(|label| !is_fresh(label)))?;
-            model.learn(&samples.of_classes(is_fresh))?;
-            model.now = now;
-            Ok(())
+            model.head.update(&samples.of_classes(|label| !is_fresh(label)))?;
+            model.learn_phase(&samples.of_classes(is_fresh))
         })?;
+        changed.note_machine();
         *self = changed;
         Ok(())
     }
@@ -784,6 +782,11 @@ impl Predictor {
     /// The variant.
     pub fn variant(&self) -> Variant {
         self.model.head().variant()
+    }
+
+    /// The names of the classes, in the order of arrival.
+    pub fn classes(&self) -> impl Iterator<Item = &str> {
+        self.model.head().classes().iter().map(|class| class.name.as_str())
     }
 
     /// See [`Model::check_network`].

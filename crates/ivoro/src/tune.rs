@@ -63,7 +63,10 @@ pub struct Tuner {
 
 /// Who is told what is being done, in words.
 #[derive(Default)]
-struct Watcher(Option<Box<dyn Fn(&str) + Send + Sync>>);
+struct Watcher(Option<Told>);
+
+/// Who is told a step.
+type Told = Box<dyn Fn(&str) + Send + Sync>;
 
 impl fmt::Debug for Watcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -454,6 +454,17 @@ impl LookArguments {
         }
     }
 
+    /// Whether all paths hold images, or none; a mixture is refused.
+    pub(crate) fn all_images(&self, paths: &[PathBuf]) -> Result<bool, Failure> {
+        let images = paths.iter().map(|path| self.takes_images(path));
+        let images = images.collect::<Result<Vec<bool>, Failure>>()?;
+        if images.iter().any(|&it| it != images[0]) {
+            let text = "name photos and folders of photos, or one features file".to_owned();
+            return Err(Failure::Usage(text));
+        }
+        Ok(images.first().is_some_and(|&first| first))
+    }
+
     /// Opens the network that is named, or the one that a model was taught with.
     pub(crate) fn open(&self, taught: Taught<'_>) -> Result<FrozenNetwork, Failure> {
         self.network.open_for(&self.fitting, taught, self.near.as_deref())

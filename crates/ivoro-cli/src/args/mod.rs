@@ -1,11 +1,13 @@
 //! The command line, as text that teaches.
 
 mod baselines;
+mod evaluate;
 mod few_shot;
 pub(crate) mod figures;
 pub(crate) mod images;
 mod input;
 pub(crate) mod networks;
+pub(crate) mod photos;
 pub(crate) mod reproduce;
 mod settings;
 
@@ -19,6 +21,9 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 use ivoro::Variant;
 
 use crate::args::baselines::BaselineArguments;
+pub(crate) use crate::args::evaluate::{
+    CalibrateArguments, EvaluateArguments, RowFormat, WatchArguments,
+};
 pub(crate) use crate::args::few_shot::FewShotArguments;
 pub(crate) use crate::args::figures::{
     FigureArguments, FigureCommand, ReportArguments, SceneArguments, TsneArguments,
@@ -28,6 +33,7 @@ use crate::args::images::{
 };
 pub(crate) use crate::args::input::InputArguments;
 use crate::args::networks::NetworksArguments;
+use crate::args::photos::{PhotoArguments, SampleArguments};
 use crate::args::reproduce::ReproduceArguments;
 pub(crate) use crate::args::settings::SettingArguments;
 
@@ -52,7 +58,13 @@ impl Arguments {
     pub(crate) fn read(
         line: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, clap::Error> {
-        let matches = Self::command().try_get_matches_from_mut(line)?;
+        let mut known = Self::command();
+        for verb in LEAVING_OUT {
+            // what it asked for is the default there
+            let hidden = |arg: clap::Arg| arg.hide(true);
+            known = known.mut_subcommand(verb, |verb| verb.mut_arg("skip_broken", hidden));
+        }
+        let matches = known.try_get_matches_from_mut(line)?;
         let mut arguments = Self::from_arg_matches(&matches)?;
         arguments.command.unescape_classes();
         let Some((_, given)) = matches.subcommand() else { return Ok(arguments) };
@@ -62,15 +74,17 @@ impl Arguments {
                 return Ok(arguments);
             }
             Command::Learn(learn) => (&mut learn.look, &learn.model),
-            Command::Update(update) | Command::Calibrate(update) => {
-                (&mut update.look, &update.model)
-            }
+            Command::Update(update) => (&mut update.look, &update.model),
+            Command::Calibrate(calibrate) => (&mut calibrate.look, &calibrate.model),
             Command::Retract(retract) => (&mut retract.look, &retract.model),
             Command::Relabel(relabel) => (&mut relabel.look, &relabel.model),
             Command::Predict(predict) => (&mut predict.look, &predict.model),
+            Command::Evaluate(evaluate) => (&mut evaluate.look, &evaluate.model),
+            Command::Watch(watch) => (&mut watch.look, &watch.model),
             _ => return Ok(arguments),
         };
         look.given = given_of::<LookArguments>(given);
+        look.given.extend(given_of::<SampleArguments>(given));
         look.near = model.parent().map(ToOwned::to_owned);
         Ok(arguments)
     }
@@ -81,7 +95,8 @@ impl Command {
     fn unescape_classes(&mut self) {
         let classes = match self {
             Self::Learn(learn) => &mut learn.classes,
-            Self::Update(update) | Self::Calibrate(update) => &mut update.classes,
+            Self::Update(update) => &mut update.classes,
+            Self::Calibrate(calibrate) => &mut calibrate.classes,
             Self::Retract(retract) => &mut retract.classes,
             Self::Seal(seal) => &mut seal.classes,
             _ => return,
@@ -105,6 +120,9 @@ fn unescaped(text: &str) -> Vec<String> {
     }
     names
 }
+/// Verbs that leave out photos which can't be read, unless they are told otherwise.
+const LEAVING_OUT: [&str; 7] =
+    ["learn", "predict", "update", "retract", "relabel", "calibrate", "evaluate"];
 
 /// The flags of one kind among those given.
 fn given_of<Kind: Args>(given: &ArgMatches) -> Vec<String> {
@@ -140,10 +158,14 @@ pub(crate) enum Command {
     Figure(Box<FigureCommand>),
     /// Explain the letters of the variants.
     Variants,
-    /// Teach a model new classes as one phase; begins the model if there is none.
+    /// Teach a model new classes, and more of those it knows; begins the model if there is none.
     Learn(Box<LearnArguments>),
     /// Ask a model about images or features: class, distance, probability, uncertainty, unknown.
     Predict(PredictArguments),
+    /// Say how good a model is on labelled samples, and what to label next.
+    Evaluate(Box<EvaluateArguments>),
+    /// Answer photos as they come into a folder: one row each, or sorted into folders by class.
+    Watch(Box<WatchArguments>),
     /// Add samples to classes the model knows.
     Update(UpdateArguments),
     /// Take samples back: afterwards the model is the one that never saw them.
@@ -153,7 +175,7 @@ pub(crate) enum Command {
     /// Give a class another name; nothing else changes.
     Rename(RenameArguments),
     /// Calibrate a model on samples it has not learned: probabilities and what is unknown.
-    Calibrate(UpdateArguments),
+    Calibrate(Box<CalibrateArguments>),
     /// Forget a class, exactly.
     Forget(ForgetArguments),
     /// Keep few numbers per class, for devices: it can be asked, and no sample can be added any more.
@@ -311,8 +333,10 @@ pub(crate) struct LearnArguments {
     /// The model file; begun if it does not exist.
     pub(crate) model: PathBuf,
 
-    /// A folder of images by class, or features of the new classes.
-    pub(crate) features: PathBuf,
+    /// Photos: folders by class, zip archives, photos with --class, and - for a list on standard input (a path a
+    /// line, and behind a tab its class). Or a features file.
+    #[arg(required = true)]
+    pub(crate) features: Vec<PathBuf>,
 
     /// Variant of a new model; an existing one keeps its own, and its settings. Default: the one that
     /// suits the samples best, within the budget.
@@ -331,6 +355,10 @@ pub(crate) struct LearnArguments {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) classes: Option<Vec<String>>,
 
+    /// The class of all photos, whatever their folders are called.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) class: Option<String>,
+
     /// Write a receipt: the exact sums that this lesson adds. It takes the lesson, or a class of it, back
     /// on any machine (`retract`, `forget`). It reveals the features of few samples: keep it where
     /// you would keep the photos. The model keeps nothing of it.
@@ -339,6 +367,9 @@ pub(crate) struct LearnArguments {
 
     #[command(flatten)]
     pub(crate) look: LookArguments,
+
+    #[command(flatten)]
+    pub(crate) photos: SampleArguments,
 
     #[command(flatten)]
     pub(crate) input: InputArguments,
@@ -387,7 +418,8 @@ pub(crate) struct PredictArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Images and folders of images, or features; labels, if there are any, are used to report the
+    /// Photos: files, folders, zip archives, and - for a list on standard input; folders called as classes of
+    /// the model are labels. Or features of the queries; labels, if there are any, are used to report the
     /// accuracy.
     #[arg(required = true)]
     pub(crate) features: Vec<PathBuf>,
@@ -425,6 +457,9 @@ pub(crate) struct PredictArguments {
     pub(crate) look: LookArguments,
 
     #[command(flatten)]
+    pub(crate) photos: PhotoArguments,
+
+    #[command(flatten)]
     pub(crate) input: InputArguments,
 }
 
@@ -433,12 +468,17 @@ pub(crate) struct UpdateArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// A folder of images by class, or features: of classes the model knows.
-    pub(crate) features: PathBuf,
+    /// Photos of classes that the model knows, as for learn, or a features file.
+    #[arg(required = true)]
+    pub(crate) features: Vec<PathBuf>,
 
     /// Use only these classes of the file; \, is a comma of a name.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) classes: Option<Vec<String>>,
+
+    /// The class of all photos, whatever their folders are called.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) class: Option<String>,
 
     /// Write a receipt: the exact sums that these samples add. It takes them back on any machine
     /// (`retract`, `forget`). It reveals the features of few samples: keep it where you would keep the
@@ -448,6 +488,9 @@ pub(crate) struct UpdateArguments {
 
     #[command(flatten)]
     pub(crate) look: LookArguments,
+
+    #[command(flatten)]
+    pub(crate) photos: SampleArguments,
 
     #[command(flatten)]
     pub(crate) input: InputArguments,
@@ -497,6 +540,9 @@ pub(crate) struct RetractArguments {
     pub(crate) look: LookArguments,
 
     #[command(flatten)]
+    pub(crate) photos: SampleArguments,
+
+    #[command(flatten)]
     pub(crate) input: InputArguments,
 }
 
@@ -539,6 +585,9 @@ pub(crate) struct RelabelArguments {
 
     #[command(flatten)]
     pub(crate) look: LookArguments,
+
+    #[command(flatten)]
+    pub(crate) photos: SampleArguments,
 
     #[command(flatten)]
     pub(crate) input: InputArguments,

@@ -1,31 +1,100 @@
-//! What a network sees in the images that a verb was given.
+//! Labelled samples for a model: what a network sees in the photos or in the data set that a verb was given.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
 use ivoro::{Model, Samples};
 use ivoro_vision::FrozenNetwork;
-use ivoro_vision::dataset::{Dataset, OpenOptions};
+use ivoro_vision::dataset::photos::train_part;
+use ivoro_vision::dataset::{Dataset, OpenOptions, Photos};
+use ivoro_vision::photos::{Looking, SeenPhotos};
 use ivoro_vision::recogniser::Seen;
+use ivoro_vision::remembered::{Fingerprint, Remembered};
 
-use crate::args::images::FitArguments;
+use super::photos::{Tale, find};
+use crate::args::photos::SampleArguments;
 use crate::failure::Failure;
 use crate::progress;
 use crate::table::visible;
 
-/// Labelled samples of a folder of images by class, or of the train part of a data set; of the
-/// classes named, if any are. The model takes note of how they were looked at.
-pub(super) fn samples(
+/// Which photos or images become samples.
+pub(super) struct Wanted<'a> {
+    pub(super) paths: &'a [PathBuf],
+    pub(super) arguments: &'a SampleArguments,
+    /// The class of all of them.
+    pub(super) class: Option<&'a str>,
+    /// The only classes that count.
+    pub(super) classes: Option<&'a Vec<String>>,
+    /// Whether samples are taken back: then the list of those taught says what is left out no more.
+    pub(super) taking_back: bool,
+}
+
+/// Samples, and what is to be told once they count.
+pub(super) struct Lesson {
+    pub(super) samples: Samples,
+    told: Option<Tale>,
+    remembered: Option<(Remembered, PathBuf, Vec<Fingerprint>)>,
+}
+
+impl From<Samples> for Lesson {
+    fn from(samples: Samples) -> Self {
+        Self { samples, told: None, remembered: None }
+    }
+}
+
+impl Lesson {
+    /// Whether it is of photos, and not of features or of a data set.
+    pub(super) fn is_of_photos(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// Says how many photos were taken, and remembers them where that is wanted. Call it when they count.
+    pub(super) fn finish(
+        mut self,
+        wanted: &SampleArguments,
+        taking_back: bool,
+    ) -> Result<(), Failure> {
+        if let Some((list, path, photos)) = &mut self.remembered {
+            if taking_back {
+                list.remove(photos);
+            } else {
+                list.add(photos);
+            }
+            list.save(path)?;
+        }
+        self.tell(wanted)
+    }
+
+    /// Says how many photos were taken: they were remembered already, and stay so.
+    pub(super) fn tell(self, wanted: &SampleArguments) -> Result<(), Failure> {
+        self.told.map_or(Ok(()), |tale| tale.tell(&wanted.photos))
+    }
+}
+
+/// What is learned of a data set of a known layout, or of photos.
+pub(super) fn lesson(
     network: &FrozenNetwork,
     model: &mut Model,
-    fitting: &FitArguments,
+    wanted: &Wanted<'_>,
+) -> Result<Lesson, Failure> {
+    if let [path] = wanted.paths {
+        let broken = wanted.arguments.photos.broken();
+        let options = OpenOptions { test_share: 0.0, broken, ..OpenOptions::default() };
+        if let Some(dataset) = Dataset::open_known(path, &options)? {
+            return Ok(of_dataset(network, model, wanted, &dataset, path)?.into());
+        }
+    }
+    of_photos(network, model, wanted)
+}
+
+fn of_dataset(
+    network: &FrozenNetwork,
+    model: &mut Model,
+    wanted: &Wanted<'_>,
+    dataset: &Dataset,
     path: &Path,
-    classes: Option<&Vec<String>>,
 ) -> Result<Samples, Failure> {
-    let broken = fitting.broken();
-    let options = OpenOptions { test_share: 0.0, broken, ..OpenOptions::default() };
-    let dataset = Dataset::open(path, &options)?;
-    let rows = wanted_rows(&dataset, path, classes)?;
+    let rows = wanted_rows(dataset, path, wanted.classes)?;
     match network.fit_of(&dataset.train, &rows)? {
         Some(fit) => model.use_described_network(&network.describe(fit))?,
         None => model.use_network(network.fingerprint())?,
@@ -33,18 +102,89 @@ pub(super) fn samples(
     let bar = progress::bar(rows.len());
     bar.set_message("images");
     let mut done = |count: usize| bar.set_position(count as u64);
-    let seen = network.samples(model.head().variant(), &dataset, &rows, broken, &mut done)?;
+    let broken = wanted.arguments.photos.broken();
+    let seen = network.samples(model.head().variant(), dataset, &rows, broken, &mut done)?;
     bar.finish_and_clear();
     say_left_out(&seen);
     let none = || Failure::Usage(format!("{}: there is no image to learn from", path.display()));
     seen.of.ok_or_else(none)
 }
 
+fn of_photos(
+    network: &FrozenNetwork,
+    model: &mut Model,
+    wanted: &Wanted<'_>,
+) -> Result<Lesson, Failure> {
+    let SampleArguments { class_from, keep_duplicates, remember, photos } = wanted.arguments;
+    let mut found = find(&learned(wanted.paths), photos.broken())?;
+    found.name_classes(class_from.map(Into::into), wanted.class, photos.broken())?;
+    only(&mut found, wanted)?;
+    let verb = if wanted.taking_back { "took back" } else { "taught" };
+    let mut tale = Tale::of(verb, &mut found);
+    if wanted.class.is_none() && wanted.classes.is_none() {
+        tale.empty = found.empty_folders().into_iter().map(str::to_owned).collect();
+    }
+    let all = found.photos;
+    if all.is_empty() {
+        return Err(tale.nothing(wanted.paths));
+    }
+    let fit = network.photo_fit(&all)?;
+    model.use_described_network(&network.describe(fit))?;
+    let list = remember.as_deref().map(|path| Remembered::open(path, fit));
+    let list = list.transpose()?;
+    let bar = progress::bar(all.len());
+    bar.set_message("photos");
+    let looking = Looking {
+        decoding: photos.decoding(),
+        keep_duplicates: *keep_duplicates,
+        remembered: list.as_ref().filter(|_| !wanted.taking_back),
+    };
+    let mut done = |count: usize| bar.set_position(count as u64);
+    let seen = network.photo_samples(model.head().variant(), &all, looking, &mut done)?;
+    bar.finish_and_clear();
+    let SeenPhotos { of, rows, unread, truncated, duplicates, contradictions, fingerprints } = seen;
+    tale.done = rows.len();
+    tale.add_unread(&all, unread);
+    tale.add_truncated(&all, &truncated);
+    tale.add_duplicates(&all, &duplicates, &contradictions);
+    let Some(samples) = of else {
+        tale.tell(photos)?;
+        return Err(tale.nothing(wanted.paths));
+    };
+    let remembered = list.zip(remember.clone()).map(|(list, path)| (list, path, fingerprints));
+    Ok(Lesson { samples, told: Some(tale), remembered })
+}
+
+/// The folders that are learned from: of one that is divided the train part.
+fn learned(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let part = |path: &PathBuf| {
+        let Some(train) = train_part(path) else { return path.clone() };
+        eprintln!("note: of {} the folder train is taken", path.display());
+        train
+    };
+    paths.iter().map(part).collect()
+}
+
+/// Keeps the photos of the classes that are wanted.
+fn only(found: &mut Photos, wanted: &Wanted<'_>) -> Result<(), Failure> {
+    let Some(classes) = wanted.classes else { return Ok(()) };
+    let is_of = |class: Option<&str>, name: &str| class == Some(name);
+    for name in classes {
+        if !found.photos.iter().any(|photo| is_of(photo.class(), name)) {
+            let paths: Vec<String> =
+                wanted.paths.iter().map(|it| it.display().to_string()).collect();
+            let class = format!("{name} of {}", paths.join(", "));
+            return Err(ivoro::Error::EmptyClass { class, split: "training" }.into());
+        }
+    }
+    found.photos.retain(|photo| classes.iter().any(|name| is_of(photo.class(), name)));
+    Ok(())
+}
+
 /// Names the images that could not be read.
 pub(super) fn say_left_out<T>(seen: &Seen<T>) {
-    seen.broken
-        .iter()
-        .for_each(|(_, reason)| eprintln!("left out: {}", visible(&reason.to_string())));
+    let reasons = seen.broken.iter().map(|(_, reason)| visible(&reason.to_string()));
+    reasons.for_each(|reason| eprintln!("left out: {reason}"));
 }
 
 fn wanted_rows(

@@ -1,8 +1,10 @@
 //! One verb a file.
 
 mod baselines;
+mod calibrate;
 mod completion;
 mod demo;
+mod evaluate;
 mod extract;
 mod few_shot;
 mod figure;
@@ -10,6 +12,7 @@ mod images;
 mod ledger;
 mod model;
 mod networks;
+mod photos;
 mod predict;
 mod report;
 mod reproduce;
@@ -19,6 +22,7 @@ mod source;
 mod taking_back;
 mod train;
 mod variants;
+mod watch;
 
 use std::path::Path;
 
@@ -48,8 +52,10 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Variants => variants::variants(),
         Command::Learn(arguments) => model::learn(&arguments),
         Command::Predict(arguments) => predict::predict(&arguments),
+        Command::Evaluate(arguments) => evaluate::evaluate(&arguments),
+        Command::Watch(arguments) => watch::watch(&arguments),
         Command::Update(arguments) => model::update(&arguments),
-        Command::Calibrate(arguments) => model::calibrate(&arguments),
+        Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
         Command::Retract(arguments) => taking_back::retract(&arguments),
         Command::Relabel(arguments) => taking_back::relabel(&arguments),
         Command::Rename(arguments) => taking_back::rename(&arguments),
@@ -87,7 +93,9 @@ fn is_about_a_model(command: &Command) -> bool {
 
 /// Saves a model as the last step of a command: from here on Ctrl-C comes too late.
 fn save(model: &Model, path: &Path) -> Result<(), Failure> {
-    progress::begin_writing()?;
+    if !progress::begin_writing() {
+        return Err(Failure::Interrupted);
+    }
     Ok(ivoro_io::save(model, path)?)
 }
 

@@ -7,10 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use indicatif::ProgressBar;
 use ivoro::audit::{NOT_KEPT, audit as list_kept};
+use ivoro::journal::{Entry, Verb};
 use ivoro::tune::{Choice, Tuner};
 use ivoro::{
-    Budget, Model, ModelOptions, NetworkDescription, OtherSetting, Receipt, Samples, Variant,
-    settings,
+    Budget, Model, ModelOptions, NetworkDescription, OtherSetting, Receipt, Variant, settings,
 };
 use ivoro_io::features::{self, FeatureFile};
 use ivoro_io::{FileLock, load, save_receipt};
@@ -18,13 +18,15 @@ use ivoro_vision::extract;
 use ivoro_vision::recogniser::{Classifier as _, Taught};
 use serde_json::json;
 
-use super::{images, save};
+use super::images::{self, Lesson, Wanted};
+use super::save;
 use crate::args::images::LookArguments;
 use crate::args::{
     InputArguments, InspectArguments, LearnArguments, MergeArguments, UpdateArguments,
 };
 use crate::failure::Failure;
 use crate::table::{Table, visible};
+use crate::words::{counted, date};
 use crate::{output, progress};
 
 /// Reads a features file under a spinner.
@@ -35,25 +37,33 @@ pub(crate) fn read(path: &Path, input: &InputArguments) -> Result<FeatureFile, F
     Ok(file)
 }
 
-/// The labelled samples for a model, of a features file or with a network of images; of all classes
-/// or of those named.
-pub(super) fn samples(
+/// The labelled samples for a model, of a features file or with a network of photos; of all classes or of
+/// those named.
+pub(super) fn lesson(
     model: &mut Model,
-    path: &Path,
+    wanted: &Wanted<'_>,
     input: &InputArguments,
     look: &LookArguments,
-    classes: Option<&Vec<String>>,
-) -> Result<Samples, Failure> {
-    if look.takes_images(path)? {
+) -> Result<Lesson, Failure> {
+    let images = look.all_images(wanted.paths)?;
+    if images {
         let network = look.open(model.taught())?;
-        return images::samples(&network, model, &look.fitting, path, classes);
+        return images::lesson(&network, model, wanted);
+    }
+    let [path] = wanted.paths else {
+        let text = "one features file at a time";
+        return Err(Failure::Usage(text.to_owned()));
+    };
+    if wanted.class.is_some() {
+        let text = "--class is for photos; a features file has labels";
+        return Err(Failure::Usage(text.to_owned()));
     }
     let file = read(path, input)?;
     if let Some(described) = network_of(&file, path, model.taught())? {
         model.use_described_features(&described)?;
     }
     let features = file.learning()?;
-    let Some(wanted) = classes else { return Ok(features) };
+    let Some(wanted) = wanted.classes else { return Ok(features.into()) };
     let names = features.classes().clone();
     for name in wanted {
         if !names.contains(name) {
@@ -61,7 +71,7 @@ pub(super) fn samples(
             return Err(ivoro::Error::EmptyClass { class, split: "training" }.into());
         }
     }
-    Ok(features.of_classes(|label| wanted.contains(&names[label as usize])))
+    Ok(features.of_classes(|label| wanted.contains(&names[label as usize])).into())
 }
 
 /// The network that a features file says it is of. One that says nothing is taken as it is, with a note
@@ -136,7 +146,9 @@ fn save_with(
     receipt: Option<(&Receipt, &Path)>,
 ) -> Result<(), Failure> {
     let Some((receipt, place)) = receipt else { return save(model, path) };
-    progress::begin_writing()?;
+    if !progress::begin_writing() {
+        return Err(Failure::Interrupted);
+    }
     save_receipt(receipt, place)?;
     save(model, path).inspect_err(|_| {
         // nothing was learned that it could take back
@@ -189,7 +201,7 @@ fn load_for(path: &Path, variant: Option<Variant>) -> Result<Model, Failure> {
     }
 }
 
-/// Teaches a model new classes.
+/// Teaches a model new classes, and more of those it knows.
 pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
     let place = arguments.receipt.as_deref();
@@ -201,32 +213,91 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
         new_model(arguments, &spinner)
     };
     model.set_time(now());
-    let before = model.head().classes().len();
-    let LearnArguments { features, input, look, classes, .. } = arguments;
-    let phase = samples(&mut model, features, input, look, classes.as_ref())?;
+    let before: Vec<(String, u64)> =
+        model.head().classes().iter().map(|it| (it.name.clone(), it.statistics.count)).collect();
+    let LearnArguments { features, input, look, photos, class, classes, .. } = arguments;
+    let (class, classes) = (class.as_deref(), classes.as_ref());
+    let wanted = Wanted { paths: features, arguments: photos, class, classes, taking_back: false };
+    let given = lesson(&mut model, &wanted, input, look)?;
     let spinner = progress::begun(spinner, "learning");
-    let receipt = match place {
-        Some(_) => Some(model.learn_with_receipt(&phase)?),
-        None => model.learn(&phase).map(|()| None)?,
+    let samples = &given.samples;
+    // of photos people have more and more; a class that returns in a features file is a mistake
+    let receipt = match (place, given.is_of_photos()) {
+        (Some(_), true) => Some(model.teach_with_receipt(samples)?),
+        (Some(_), false) => Some(model.learn_with_receipt(samples)?),
+        (None, true) => model.teach(samples).map(|()| None)?,
+        (None, false) => model.learn(samples).map(|()| None)?,
     };
     let receipt = receipt.as_ref().zip(place);
     save_with(&model, &arguments.model, receipt)?;
     spinner.finish_and_clear();
     receipt.iter().for_each(|(receipt, path)| note_receipt(receipt, path));
+    note_again(&model);
     note_forgetting(&model, place);
-    let known = model.head().classes();
-    let mut text = format!(
-        "{}: learned {} from {}; now {} in {}\n",
-        arguments.model.display(),
-        counted(known.len() - before, "class", "classes"),
-        counted(phase.len(), "sample", "samples"),
-        counted(known.len(), "class", "classes"),
-        counted(model.head().phases().len(), "phase", "phases")
-    );
-    if before == 0 {
+    let (mut text, added) = taught(&arguments.model, &model, &before, given.samples.len());
+    let may_repeat = added > 0 && photos.remember.is_none();
+    given.finish(photos, false)?;
+    if may_repeat {
+        anstream::eprintln!(
+            "note: photos that an earlier command taught count again; --remember FILE leaves them out"
+        );
+    }
+    if before.is_empty() {
         model.choices().iter().for_each(|choice| text.push_str(&told(choice)));
     }
     Ok(output::print(&text)?)
+}
+
+/// What a model learned, and of which classes it got more; and how many samples those were.
+fn taught(path: &Path, model: &Model, before: &[(String, u64)], samples: usize) -> (String, u64) {
+    let known = model.head().classes();
+    let grown: Vec<(&str, u64)> = known
+        .iter()
+        .zip(before)
+        .map(|(class, (_, count))| (class.name.as_str(), class.statistics.count - count))
+        .filter(|(_, more)| *more > 0)
+        .collect();
+    let added: u64 = grown.iter().map(|(_, more)| more).sum();
+    let mut done = Vec::new();
+    if known.len() > before.len() {
+        let classes = counted(known.len() - before.len(), "class", "classes");
+        let samples = counted(samples.saturating_sub(added as usize), "sample", "samples");
+        done.push(format!("learned {classes} from {samples}"));
+    }
+    if added > 0 {
+        let (samples, classes) = (
+            counted(added as usize, "sample", "samples"),
+            counted(grown.len(), "known class", "known classes"),
+        );
+        done.push(format!("added {samples} to {classes}"));
+    }
+    let mut text = format!(
+        "{}: {}; now {} in {}\n",
+        path.display(),
+        done.join(", "),
+        counted(known.len(), "class", "classes"),
+        counted(model.head().phases().len(), "phase", "phases")
+    );
+    for (class, more) in grown {
+        let more = counted(more as usize, "sample", "samples");
+        let _ = writeln!(text, "  {}: {more} added", visible(class));
+    }
+    (text, added)
+}
+
+/// Says when the very same samples were given before.
+fn note_again(model: &Model) {
+    let mut entries = model.journal().entries().rev();
+    let Some(last) = entries.next().and_then(|entry| entry.lesson.as_ref()) else { return };
+    let gives = |entry: &&Entry| entry.lesson.as_ref() == Some(last);
+    let Some(earlier) = entries.find(gives).filter(|entry| entry.verb != Verb::Retract) else {
+        return;
+    };
+    anstream::eprintln!(
+        "note: exactly these samples were given on {} already and count twice now; `ivoro retract` takes \
+         them back once",
+        date(earlier.when)
+    );
 }
 
 /// What was chosen, and why.
@@ -238,33 +309,44 @@ fn told(choice: &Choice) -> String {
     }
 }
 
+/// The samples of an update.
+fn update_lesson(model: &mut Model, arguments: &UpdateArguments) -> Result<Lesson, Failure> {
+    let UpdateArguments { features, input, look, photos, class, classes, .. } = arguments;
+    let (class, classes) = (class.as_deref(), classes.as_ref());
+    let wanted = Wanted { paths: features, arguments: photos, class, classes, taking_back: false };
+    lesson(model, &wanted, input, look)
+}
+
 /// Adds samples to known classes.
 pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
     let place = arguments.receipt.as_deref();
     check_place(place)?;
     let mut model = load_to_change(&arguments.model)?;
-    let UpdateArguments { features, input, look, classes, .. } = arguments;
-    let more = samples(&mut model, features, input, look, classes.as_ref())?;
+    let given = update_lesson(&mut model, arguments)?;
     let mut report: Vec<(String, u64)> = Vec::new();
     let receipt = if place.is_some() {
-        let receipt = model.update_with_receipt(&more)?;
+        let receipt = model.update_with_receipt(&given.samples)?;
         report.extend(receipt.classes().map(|(class, count)| (class.to_owned(), count)));
         Some(receipt)
     } else {
-        report.extend(model.update(&more)?.into_iter().map(|(class, count)| (class, count as u64)));
+        report.extend(
+            model.update(&given.samples)?.into_iter().map(|(class, count)| (class, count as u64)),
+        );
         None
     };
     let receipt = receipt.as_ref().zip(place);
     save_with(&model, &arguments.model, receipt)?;
     receipt.iter().for_each(|(receipt, path)| note_receipt(receipt, path));
     note_forgetting(&model, place);
+    note_again(&model);
     let variant = model.head().variant();
     if variant.divide || variant.residual {
         anstream::eprintln!(
             "note: probes of {variant} stay those of their phase; means and spread count all samples"
         );
     }
+    given.finish(&arguments.photos, false)?;
     let lines =
         report.iter().map(|(class, count)| format!("{}: {count} samples added\n", visible(class)));
     Ok(output::print(&lines.collect::<String>())?)
@@ -317,23 +399,6 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<(), Failure> {
     save(&merged, out)?;
     let known = counted(merged.head().classes().len(), "class", "classes");
     let _ = writeln!(text, "{}: {known}", out.display());
-    Ok(output::print(&text)?)
-}
-
-/// Calibrates a model on samples that it has not learned.
-pub(crate) fn calibrate(arguments: &UpdateArguments) -> Result<(), Failure> {
-    let _lock = FileLock::acquire(&arguments.model)?;
-    let mut model = load_to_change(&arguments.model)?;
-    let UpdateArguments { features, input, look, classes, .. } = arguments;
-    let held_out = samples(&mut model, features, input, look, classes.as_ref())?;
-    model.calibrate(&held_out)?;
-    save(&model, &arguments.model)?;
-    let text = format!(
-        "{}: calibrated on {}; temperature {:.4}\n",
-        arguments.model.display(),
-        counted(held_out.len(), "sample", "samples"),
-        model.temperature()?
-    );
     Ok(output::print(&text)?)
 }
 
@@ -446,9 +511,4 @@ pub(crate) fn audit(arguments: &InspectArguments) -> Result<(), Failure> {
         let _ = writeln!(text, "  {line}");
     });
     Ok(output::print(&text)?)
-}
-
-/// "1 class", "2 classes".
-pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -1,6 +1,7 @@
 //! `ivoro predict`: asks a model about features or photos.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -11,16 +12,18 @@ use ivoro::model::{AskOptions, BurstRule, Prediction, Predictor};
 use ivoro_eval::csv::quoted;
 use ivoro_io::load_predictor;
 use ivoro_vision::Recogniser;
-use ivoro_vision::dataset::{ImageInput, collect_images};
+use ivoro_vision::dataset::photos::labels;
+use ivoro_vision::dataset::{ImageInput, Photo, Unread};
 use ivoro_vision::recogniser::Classifier as _;
 use serde_json::json;
 
-use super::images::say_left_out;
+use super::photos::{self, Tale};
 use crate::args::{BurstChoice, Format, PredictArguments};
-use crate::commands::model::{counted, network_of, read};
+use crate::commands::model::{network_of, read};
 use crate::failure::Failure;
 use crate::progress;
 use crate::table::{Table, visible};
+use crate::words::counted;
 
 /// Queries answered before the first results are printed; a whole number of bursts.
 const BATCH: usize = 4096;
@@ -44,17 +47,11 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
     if let Some(about) = model.approximation(options)? {
         note(about);
     }
-    let images = arguments.features.iter().map(|path| arguments.look.takes_images(path));
-    let images = images.collect::<Result<Vec<bool>, Failure>>()?;
-    let path = match &arguments.features[..] {
-        [path] if !images[0] => path,
-        _ if images.iter().all(|&images| images) => {
-            return predict_images(arguments, model, options);
-        }
-        _ => {
-            let text = "name images and folders of images, or one features file".to_owned();
-            return Err(Failure::Usage(text));
-        }
+    if arguments.look.all_images(&arguments.features)? {
+        return predict_images(arguments, model, options);
+    }
+    let [path] = &arguments.features[..] else {
+        return Err(Failure::Usage("one features file at a time".to_owned()));
     };
     let file = read(path, &arguments.input)?;
     if let Some(described) = network_of(&file, path, model.taught())? {
@@ -68,7 +65,9 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
     for rows in rows.chunks(BATCH.next_multiple_of(size)) {
         let answers = model.ask(&set.points().select(rows), options)?;
         for (at, prediction) in answers.iter().enumerate() {
-            printer.take(&Query::Row(rows[at * size]), prediction)?;
+            let query = Query::Row(rows[at * size]);
+            let label = printer.label(&query, prediction.burst);
+            printer.take(&query, prediction, label.as_deref())?;
         }
         bar.inc(rows.len() as u64);
     }
@@ -83,32 +82,50 @@ fn rejected(arguments: &PredictArguments, model: &Predictor) -> Option<f64> {
     arguments.reject.or(usual)
 }
 
-/// Asks about images, some at a time; answers are printed as they come.
+/// Asks about photos, some at a time; answers are printed as they come.
 fn predict_images(
     arguments: &PredictArguments,
     model: Predictor,
     options: AskOptions,
 ) -> Result<(), Failure> {
-    let paths = collect_images(&arguments.features)?;
-    let fitting = &arguments.look.fitting;
+    let PredictArguments { features, photos: reading, .. } = arguments;
+    let mut found = photos::find(features, reading.broken())?;
+    let mut tale = Tale::of("answered", &mut found);
+    let all = found.photos;
+    if all.is_empty() {
+        return Err(tale.nothing(features));
+    }
+    let known: HashSet<String> = model.classes().map(str::to_owned).collect();
+    let labels = labels(&all, |name| known.contains(name));
     let network = arguments.look.open(model.taught())?;
     let recogniser = Recogniser::new(model, network)?;
     let size = arguments.burst.map_or(1, NonZeroUsize::get);
     let mut printer = Printer::new(arguments, true, None);
-    let bar = progress::bar(paths.len());
-    for paths in paths.chunks(recogniser.network().batch().next_multiple_of(size)) {
-        let inputs: Vec<ImageInput<'_>> = paths.iter().map(|path| ImageInput::Path(path)).collect();
-        let seen = recogniser.ask_readable(&inputs, options, fitting.broken())?;
-        say_left_out(&seen);
+    printer.known = known;
+    let bar = progress::bar(all.len());
+    let at_once = recogniser.network().batch().next_multiple_of(size);
+    for (part, labels) in all.chunks(at_once).zip(labels.chunks(at_once)) {
+        let inputs: Vec<ImageInput<'_>> = part.iter().map(Photo::input).collect();
+        let seen = recogniser.ask_readable(&inputs, options, reading.decoding())?;
+        tale.done += seen.rows.len();
+        tale.add_truncated(part, &seen.truncated);
         for (at, prediction) in seen.of.iter().flatten().enumerate() {
-            let path = &paths[seen.rows[at * size]];
-            printer.take(&Query::File(path.clone()), prediction)?;
+            let rows = &seen.rows[at * size..(at * size + prediction.burst).min(seen.rows.len())];
+            let Some(&first) = rows.first() else { continue };
+            let label = printer.label_of_photos(rows.iter().map(|&row| labels[row].as_deref()));
+            let query = Query::File(part[first].name().to_owned());
+            printer.take(&query, prediction, label.as_deref())?;
         }
+        printer.skipped(part, &seen.broken)?;
+        tale.add_unread(part, seen.broken);
         printer.out.flush()?;
-        bar.inc(paths.len() as u64);
+        bar.inc(part.len() as u64);
     }
     bar.finish_and_clear();
-    printer.finish()
+    let nothing = tale.done == 0;
+    printer.finish()?;
+    tale.tell(reading)?;
+    if nothing { Err(tale.nothing(features)) } else { Ok(()) }
 }
 
 /// What an answer is about.
@@ -162,6 +179,13 @@ struct Printer<'a> {
     unknown: usize,
     /// Bursts of rows with different labels.
     mixed: usize,
+    /// The classes of the model, where labels come from folders.
+    known: HashSet<String>,
+    /// Photos in folders called as a class, and those in folders called otherwise beside them.
+    labelled: usize,
+    labelled_rejected: usize,
+    strangers: usize,
+    strangers_rejected: usize,
 }
 
 impl<'a> Printer<'a> {
@@ -189,6 +213,11 @@ impl<'a> Printer<'a> {
             right: 0,
             unknown: 0,
             mixed: 0,
+            known: HashSet::new(),
+            labelled: 0,
+            labelled_rejected: 0,
+            strangers: 0,
+            strangers_rejected: 0,
         }
     }
 
@@ -203,17 +232,50 @@ impl<'a> Printer<'a> {
         Some(features.classes()[labels[0] as usize].clone())
     }
 
-    fn take(&mut self, query: &Query, prediction: &Prediction) -> Result<(), Failure> {
-        let label = self.label(query, prediction.burst);
+    /// The label of a query of photos, if all of them have the same.
+    fn label_of_photos<'b>(
+        &mut self,
+        mut labels: impl Iterator<Item = Option<&'b str>>,
+    ) -> Option<String> {
+        let first = labels.next().flatten();
+        if labels.any(|label| label != first) {
+            self.mixed += 1;
+            return None;
+        }
+        first.map(str::to_owned)
+    }
+
+    fn take(
+        &mut self,
+        query: &Query,
+        prediction: &Prediction,
+        label: Option<&str>,
+    ) -> Result<(), Failure> {
         self.burst = self.burst.map(|most| most.max(prediction.burst));
         let best = &prediction.top[0];
-        self.right += usize::from(label.as_ref() == Some(&best.class));
-        self.unknown += usize::from(prediction.unknown == Some(true));
+        let rejected = usize::from(prediction.unknown == Some(true));
+        match label {
+            // labels of a features file
+            Some(label) if self.labels.is_some() => {
+                self.right += usize::from(label == best.class);
+            }
+            Some(label) if self.known.contains(label) => {
+                self.labelled += 1;
+                self.labelled_rejected += rejected;
+                self.right += usize::from(label == best.class);
+            }
+            Some(_) => {
+                self.strangers += 1;
+                self.strangers_rejected += rejected;
+            }
+            None => {}
+        }
+        self.unknown += rejected;
         self.asked += 1;
         self.disagree |= prediction.uncertainty > 0.0;
         match self.format {
             Format::Table => self.table.row(cells(query, prediction)),
-            Format::Csv => self.csv(query, prediction, label.as_deref())?,
+            Format::Csv => self.csv(query, prediction, label)?,
             Format::Jsonl => {
                 let mut value = json!(prediction);
                 match query {
@@ -288,6 +350,40 @@ impl<'a> Printer<'a> {
                 "{queries}: {share:.2} % right, {} rejected as unknown",
                 self.unknown
             );
+        }
+        self.tell_folders();
+        Ok(())
+    }
+
+    /// How many photos have the class that their folder is called.
+    fn tell_folders(&self) {
+        let share = |part: usize, all: usize| 100.0 * part as f64 / all.max(1) as f64;
+        if self.labelled > 0 {
+            anstream::eprintln!(
+                "{} of {} right by their folders ({:.2} %), {} rejected as unknown",
+                self.right,
+                self.labelled,
+                share(self.right, self.labelled),
+                self.labelled_rejected
+            );
+        }
+        if self.labelled > 0 && self.strangers > 0 {
+            anstream::eprintln!(
+                "{} of folders that are no class of the model, {} of them rejected as unknown",
+                self.strangers,
+                self.strangers_rejected
+            );
+        }
+    }
+
+    /// Photos that could not be read are lines of their own where lines are objects.
+    fn skipped(&mut self, photos: &[Photo], unread: &[(usize, Unread)]) -> Result<(), Failure> {
+        if self.format == Format::Jsonl {
+            for (at, unread) in unread {
+                let file = photos[*at].name().display().to_string();
+                let value = json!({"file": file, "skipped": unread.kind, "why": unread.why});
+                writeln!(self.out, "{value}")?;
+            }
         }
         Ok(())
     }

@@ -9,14 +9,14 @@ use ivoro::journal::{Entry, NAMES};
 use ivoro::{Model, Receipt, Retracted, Retraction, Samples};
 use ivoro_io::features::Set;
 use ivoro_io::{FileLock, load, load_receipt};
-use ivoro_vision::dataset::{ImageInput, collect_images};
 use ivoro_vision::recogniser::Classifier as _;
 use serde_json::json;
 
-use super::images::say_left_out;
-use super::model::{counted, load_to_change, network_of, read, samples};
+use super::images::{Lesson, Wanted};
+use super::model::{lesson, load_to_change, network_of, read};
 use super::save;
 use crate::args::images::LookArguments;
+use crate::args::photos::SampleArguments;
 use crate::args::{
     ForgetArguments, GivingUpArguments, InputArguments, InspectArguments, RelabelArguments,
     RenameArguments, RetractArguments,
@@ -24,6 +24,7 @@ use crate::args::{
 use crate::failure::Failure;
 use crate::output;
 use crate::table::{Table, visible};
+use crate::words::{counted, date};
 
 impl GivingUpArguments {
     fn retraction(self, look: &LookArguments, paths: &[PathBuf]) -> Result<Retraction, Failure> {
@@ -42,7 +43,7 @@ fn holds_images(look: &LookArguments, paths: &[PathBuf]) -> Result<bool, Failure
 pub(crate) fn retract(arguments: &RetractArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
     let mut model = load_to_change(&arguments.model)?;
-    let RetractArguments { features, receipt, classes, look, input, from, .. } = arguments;
+    let RetractArguments { features, receipt, classes, look, input, from, photos, .. } = arguments;
     let how = arguments.giving_up.retraction(look, features)?;
     let mut text = String::new();
     let place = arguments.model.display();
@@ -50,11 +51,14 @@ pub(crate) fn retract(arguments: &RetractArguments) -> Result<(), Failure> {
         let receipt = opened(path, &arguments.renamed, classes.as_ref())?;
         say(&mut text, &model.retract_receipt(&receipt, how)?);
     }
-    for given in lessons(&mut model, features, from.as_deref(), classes.as_ref(), look, input)? {
-        say(&mut text, &model.retract(&given, how)?);
+    let which = (from.as_deref(), classes.as_ref());
+    let lessons = lessons(&mut model, features, photos, which, (look, input))?;
+    for given in &lessons {
+        say(&mut text, &model.retract(&given.samples, how)?);
     }
     refuse_empty(&model)?;
     save(&model, &arguments.model)?;
+    lessons.into_iter().try_for_each(|given| given.finish(photos, true))?;
     let known = counted(model.head().classes().len(), "class", "classes");
     Ok(output::print(&format!("{text}{place}: {known}\n"))?)
 }
@@ -81,47 +85,48 @@ fn opened(
     })
 }
 
-/// The samples of each file or folder; of single images where all are of one class.
+/// The samples of each file or folder; of photos under one class together.
 fn lessons(
     model: &mut Model,
     paths: &[PathBuf],
-    from: Option<&str>,
-    classes: Option<&Vec<String>>,
-    look: &LookArguments,
-    input: &InputArguments,
-) -> Result<Vec<Samples>, Failure> {
-    let Some(class) = from else {
-        let one = |path: &PathBuf| samples(model, path, input, look, classes);
-        return paths.iter().map(one).collect();
-    };
-    let names = [class.to_owned()];
-    let of_class = |points: ivoro::Points| {
-        let labels = vec![0; points.len()];
-        Ok::<_, Failure>(Samples::new(points, labels, names.clone().into())?)
-    };
-    if !holds_images(look, paths)? {
-        let one = |path: &PathBuf| {
-            let file = read(path, input)?;
-            if let Some(described) = network_of(&file, path, model.taught())? {
-                model.check_described_network(&described)?;
-            }
-            let set: Option<Set> = file.train.or(file.all);
-            let none = || Failure::Usage(format!("{}: has no samples to take", path.display()));
-            of_class(set.ok_or_else(none)?.points().clone())
-        };
-        return paths.iter().map(one).collect();
-    }
+    photos: &SampleArguments,
+    (from, classes): (Option<&str>, Option<&Vec<String>>),
+    (look, input): (&LookArguments, &InputArguments),
+) -> Result<Vec<Lesson>, Failure> {
     if paths.is_empty() {
         return Ok(Vec::new());
     }
-    let network = look.open(model.taught())?;
-    model.use_described_network(&network.describe_queries()?)?;
-    let files = collect_images(paths)?;
-    let images: Vec<ImageInput<'_>> = files.iter().map(|path| ImageInput::Path(path)).collect();
-    let seen = network.points(model.head().variant(), &images, look.fitting.broken())?;
-    say_left_out(&seen);
-    let none = || Failure::Usage("there is no image to take".to_owned());
-    Ok(vec![of_class(seen.of.ok_or_else(none)?)?])
+    if look.all_images(paths)? {
+        let each: Vec<&[PathBuf]> =
+            if from.is_some() { vec![paths] } else { paths.chunks(1).collect() };
+        let one = |paths: &[PathBuf]| {
+            let wanted =
+                Wanted { paths, arguments: photos, class: from, classes, taking_back: true };
+            lesson(model, &wanted, input, look)
+        };
+        return each.into_iter().map(one).collect();
+    }
+    let Some(class) = from else {
+        let one = |path: &PathBuf| {
+            let paths = std::slice::from_ref(path);
+            let wanted =
+                Wanted { paths, arguments: photos, class: None, classes, taking_back: true };
+            lesson(model, &wanted, input, look)
+        };
+        return paths.iter().map(one).collect();
+    };
+    let one = |path: &PathBuf| {
+        let file = read(path, input)?;
+        if let Some(described) = network_of(&file, path, model.taught())? {
+            model.check_described_network(&described)?;
+        }
+        let set: Option<Set> = file.train.or(file.all);
+        let none = || Failure::Usage(format!("{}: has no samples to take", path.display()));
+        let points = set.ok_or_else(none)?.points().clone();
+        let labels = vec![0; points.len()];
+        Ok::<Lesson, Failure>(Samples::new(points, labels, [class.to_owned()].into())?.into())
+    };
+    paths.iter().map(one).collect()
 }
 
 fn say(text: &mut String, retracted: &Retracted) {
@@ -149,7 +154,7 @@ fn refuse_empty(model: &Model) -> Result<(), Failure> {
 pub(crate) fn relabel(arguments: &RelabelArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
     let mut model = load_to_change(&arguments.model)?;
-    let RelabelArguments { features, to, from, look, input, .. } = arguments;
+    let RelabelArguments { features, to, from, look, input, photos, .. } = arguments;
     let how = arguments.giving_up.retraction(look, features)?;
     let mut text = String::new();
     let name = visible(to);
@@ -157,8 +162,9 @@ pub(crate) fn relabel(arguments: &RelabelArguments) -> Result<(), Failure> {
         model.join(from, to, how.probes)?;
         let _ = writeln!(text, "{}: all of it is {name} now", visible(from));
     }
-    for given in lessons(&mut model, features, from.as_deref(), None, look, input)? {
-        let retracted = model.relabel(&given, to, how)?;
+    let lessons = lessons(&mut model, features, photos, (from.as_deref(), None), (look, input))?;
+    for given in &lessons {
+        let retracted = model.relabel(&given.samples, to, how)?;
         for (class, count) in &retracted.samples {
             let gone = retracted.emptied.contains(class);
             let gone = if gone { "; none is left, the class is gone" } else { "" };
@@ -167,6 +173,7 @@ pub(crate) fn relabel(arguments: &RelabelArguments) -> Result<(), Failure> {
         }
     }
     save(&model, &arguments.model)?;
+    lessons.into_iter().try_for_each(|given| given.tell(photos))?;
     Ok(output::print(&text)?)
 }
 
@@ -254,34 +261,4 @@ fn named(entry: &Entry) -> String {
     }
     let into = entry.into.as_ref().map_or(String::new(), |into| format!(" → {into}"));
     names.join(", ") + &into
-}
-
-/// A time as people write it; the calendar after Howard Hinnant's `civil_from_days`.
-fn date(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // eras of 400 years that begin on the first of March of the year 0
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (day, month) = (day - (153 * month + 2) / 5 + 1, (month + 2) % 12 + 1);
-    let year = year + 400 * era + u64::from(month <= 2);
-    let (hour, minute) = (second / 3600, second / 60 % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02}", second % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        assert_eq!(date(0), "1970-01-01 00:00:00");
-        assert_eq!(date(951_782_399), "2000-02-28 23:59:59");
-        assert_eq!(date(951_782_400), "2000-02-29 00:00:00");
-        assert_eq!(date(1_700_000_000), "2023-11-14 22:13:20");
-        assert_eq!(date(4_107_542_399), "2100-02-28 23:59:59");
-        assert_eq!(date(4_107_542_400), "2100-03-01 00:00:00");
-    }
 }

@@ -86,6 +86,12 @@ impl Place {
         command
     }
 
+    /// Runs the program with arguments of any kind.
+    pub(crate) fn ivoro_with(&self, arguments: &[&str]) -> Done {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ivoro"));
+        Done::of(command.current_dir(self.folder()).args(arguments).output().unwrap())
+    }
+
     /// Runs the program; no argument holds a space.
     pub(crate) fn ivoro(&self, arguments: &str) -> Done {
         Done::of(self.command(arguments).output().unwrap())

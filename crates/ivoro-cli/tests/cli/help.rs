@@ -101,31 +101,36 @@ fn every_flag_stands_under_its_heading() {
     ivoro variants
       Options: --threads --help
     ivoro learn
-      Options: --threads --variant --budget --budget-seconds --classes --receipt --help
+      Options: --threads --variant --budget --budget-seconds --classes --class --receipt --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
-      Images: --size --fit --skip-broken
+      Images: --size --fit
+      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
       Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro predict
       Options: --threads --top --reject --no-reject --burst --burst-rule --exact --format --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
-      Images: --size --fit --skip-broken
+      Images: --size --fit
+      Photos: --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro update
-      Options: --classes --threads --receipt --help
+      Options: --classes --threads --class --receipt --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
-      Images: --size --fit --skip-broken
+      Images: --size --fit
+      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro retract
       Options: --receipt --threads --classes --from --renamed --drop-probes --inexact --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
-      Images: --size --fit --skip-broken
+      Images: --size --fit
+      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro relabel
       Options: --threads --to --from --drop-probes --inexact --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
-      Images: --size --fit --skip-broken
+      Images: --size --fit
+      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro rename
       Options: --threads --help

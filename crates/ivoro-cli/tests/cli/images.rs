@@ -25,9 +25,9 @@ fn bitmap(side: usize, value: impl Fn(usize, usize) -> u8) -> Vec<u8> {
     file
 }
 
-const CLASSES: [&str; 4] = ["lying", "standing", "bright", "dark"];
+pub(crate) const CLASSES: [&str; 4] = ["lying", "standing", "bright", "dark"];
 
-fn picture(class: usize, image: usize) -> Vec<u8> {
+pub(crate) fn picture(class: usize, image: usize) -> Vec<u8> {
     let place = 1 + image % 6;
     bitmap(8, |y, x| match class {
         0 if y == place => 220,
@@ -40,7 +40,7 @@ fn picture(class: usize, image: usize) -> Vec<u8> {
 
 impl Place {
     /// `pictures/CLASS/N.bmp`.
-    fn pictures(&self) {
+    pub(crate) fn pictures(&self) {
         for (class, name) in CLASSES.iter().enumerate() {
             let folder = self.path("pictures").join(name);
             std::fs::create_dir_all(&folder).unwrap();
@@ -51,7 +51,7 @@ impl Place {
     }
 
     /// A network trained on `bright` and `dark`, which come first in the alphabet.
-    fn network(&self) {
+    pub(crate) fn network(&self) {
         let train = "train pictures --out net.safetensors --network small --protocol 2,2 \
                      --order identity --epochs 2 --batch 4";
         self.ivoro(train).good();

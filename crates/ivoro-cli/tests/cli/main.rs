@@ -2,15 +2,18 @@
 //! do meanwhile.
 
 mod errors;
+mod evaluate;
 mod few_shot;
 mod harness;
 mod help;
 mod images;
 mod models;
 mod names;
+mod photos;
 mod processes;
 mod report;
 mod reproduce;
 mod run;
 mod taking_back;
 mod text;
+mod watch;

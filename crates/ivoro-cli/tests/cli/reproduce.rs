@@ -331,7 +331,7 @@ fn a_cell_that_fails_does_not_stop_the_others() {
         "not finished: data/4-4/default-order/heads: protocol 4,4: it has 8 classes, the data 6";
     assert!(done.err.contains(named), "{}", done.err);
     assert!(done.err.contains("2 of 3 cells are finished"), "{}", done.err);
-    assert!(done.err.ends_with("error: 1 of 3 cells failed\n"), "{}", done.err);
+    assert!(done.err.ends_with("error: 1 of 3 runs failed\n"), "{}", done.err);
     assert!(place.path("runs/data/3-3/default-order/heads/run.json").exists());
     // a report names it, with its command, and nothing else
     let missing = || {

@@ -12,7 +12,7 @@ const MOST_CELLS: usize = 100;
 const MOST_NAMES: usize = 25;
 
 /// Shares of each true class, row by row.
-struct Shares {
+pub(crate) struct Shares {
     cells: usize,
     each: usize,
     /// `[row · cells + column]`.
@@ -20,7 +20,7 @@ struct Shares {
 }
 
 impl Shares {
-    fn of(confusion: &[[usize; 3]], classes: usize) -> Option<Self> {
+    pub(crate) fn of(confusion: &[[usize; 3]], classes: usize) -> Option<Self> {
         let each = classes.div_ceil(MOST_CELLS).max(1);
         let cells = classes.div_ceil(each);
         let mut counts = vec![0f64; cells * cells];
@@ -36,6 +36,14 @@ impl Shares {
         }
         (total > 0.0).then_some(Self { cells, each, share: counts })
     }
+
+    /// For a caption: how many classes share a row, where several do.
+    pub(crate) fn together(&self) -> String {
+        match self.each {
+            1 => String::new(),
+            each => format!(" {each} classes that follow each other share a row and a column."),
+        }
+    }
 }
 
 /// The confusion matrix of the best variant after the last phase.
@@ -50,23 +58,45 @@ pub(crate) fn matrix(group: &Group<'_>) -> Option<Shown> {
     let used = canvas.title(&title);
     let note = format!("down: true class, in order of arrival (n = {tested} test images)");
     let used = canvas.note(used, &note);
-    let top = legend(&mut canvas, used);
+    let names: Vec<&str> = record.classes.iter().take(classes).map(String::as_str).collect();
+    let names = Names { classes: &names, borders: &group.phases };
+    let bottom = draw(&mut canvas, &shares, used, &names);
+    let figure = canvas.finish(&format!("confusion-{}", group.title()), &title, bottom + 24.0);
+    let caption = format!(
+        "Rows: true class (n = {classes} classes, {tested} test images). The stronger the \
+         colour, the larger the share of the row. Lines divide the phases.{}{}",
+        shares.together(),
+        row.which()
+    );
+    Some(Shown::new(figure, caption))
+}
+
+/// What rows and columns are called, and how many of them each phase has.
+pub(crate) struct Names<'a> {
+    pub(crate) classes: &'a [&'a str],
+    pub(crate) borders: &'a [usize],
+}
+
+/// Draws legend and matrix below `used`; gives where the matrix ends, above the line below it.
+pub(crate) fn draw(canvas: &mut Canvas, shares: &Shares, used: f64, names: &Names<'_>) -> f64 {
+    let classes = names.classes.len();
+    let top = legend(canvas, used);
     let named = shares.cells == classes && classes <= MOST_NAMES;
-    let names: Vec<String> =
-        record.classes.iter().take(classes).map(|n| fitted(n, SIZE - 1.0, 96.0)).collect();
-    let widest = names.iter().map(|name| width(name, SIZE - 1.0)).fold(0.0, f64::max);
+    let labels: Vec<String> =
+        names.classes.iter().map(|name| fitted(name, SIZE - 1.0, 96.0)).collect();
+    let widest = labels.iter().map(|name| width(name, SIZE - 1.0)).fold(0.0, f64::max);
     let left = if named { widest + 10.0 } else { 24.0 };
     let side = (WIDTH - left - 8.0) / shares.cells as f64;
-    draw_cells(&mut canvas, &shares, left, top, side);
+    draw_cells(canvas, shares, left, top, side);
     let end = (left + side * shares.cells as f64, top + side * shares.cells as f64);
     if named {
-        for (at, name) in names.iter().enumerate() {
+        for (at, name) in labels.iter().enumerate() {
             let y = top + side * (at as f64 + 0.5) + 4.0;
             canvas.text_in((left - 5.0, y), Anchor::End, name, "currentColor", SIZE - 1.0);
         }
     }
     let mut border = 0;
-    for size in &group.phases {
+    for size in names.borders {
         let at = side * (border as f64 / shares.each as f64);
         let pen = Pen::new("currentColor", 0.8).faint(0.55);
         canvas.line((left, top + at), (end.0, top + at), pen);
@@ -77,17 +107,7 @@ pub(crate) fn matrix(group: &Group<'_>) -> Option<Shown> {
     canvas.polyline(&[(left, top), (end.0, top), end, (left, end.1), (left, top)], frame);
     let middle = f64::midpoint(left, end.0);
     canvas.text((middle, end.1 + 17.0), Anchor::Middle, "predicted class, in order of arrival");
-    let figure = canvas.finish(&format!("confusion-{}", group.title()), &title, end.1 + 24.0);
-    let together = match shares.each {
-        1 => String::new(),
-        each => format!(" {each} classes that follow each other share a row and a column."),
-    };
-    let caption = format!(
-        "Rows: true class (n = {classes} classes, {tested} test images). The stronger the \
-         colour, the larger the share of the row. Lines divide the phases.{together}{}",
-        row.which()
-    );
-    Some(Shown::new(figure, caption))
+    end.1
 }
 
 /// What the colours mean; gives the height used.

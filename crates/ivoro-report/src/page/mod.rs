@@ -20,9 +20,9 @@ use crate::inputs::{Found, Inputs};
 use crate::plot::canvas::{Figure, font_base64};
 use crate::plot::text::FAMILY;
 
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 /// Nothing is fetched and nothing runs, whatever a record holds.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; font-src data:; img-src data:; base-uri 'none'; form-action 'none'";
+pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; font-src data:; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// A finished report.
 #[derive(Debug)]
@@ -81,10 +81,7 @@ fn section(id: &'static str, title: &'static str, body: Markup) -> Section {
 }
 
 fn page(inputs: &Inputs, groups: &[Group<'_>], sections: &[Section]) -> String {
-    let style = format!(
-        "@font-face{{font-family:\"{FAMILY}\";src:url(data:font/ttf;base64,{})}}\n{STYLE}",
-        font_base64()
-    );
+    let style = format!("{}\n{STYLE}", font_face());
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -118,6 +115,12 @@ fn page(inputs: &Inputs, groups: &[Group<'_>], sections: &[Section]) -> String {
         }
     };
     markup.into_string()
+}
+
+/// The font of the figures, for a style sheet.
+pub(crate) fn font_face() -> String {
+    let font = font_base64();
+    format!("@font-face{{font-family:\"{FAMILY}\";src:url(data:font/ttf;base64,{font})}}")
 }
 
 fn summary(inputs: &Inputs, groups: &[Group<'_>]) -> Markup {
@@ -193,7 +196,7 @@ fn title(group: &Group<'_>) -> Markup {
 }
 
 /// A name out of a record, kept from turning the direction of what surrounds it.
-fn name(text: &str) -> Markup {
+pub(crate) fn name(text: &str) -> Markup {
     html! { bdi { (crate::plot::text::clean(text)) } }
 }
 

@@ -1,5 +1,6 @@
 //! Reports of good, odd and hostile records.
 
 mod contents;
+mod evaluation;
 mod hostile;
 mod made;

@@ -9,7 +9,7 @@ use super::{Broken, Dataset, OpenOptions, Split};
 use crate::error::{Error, Result};
 
 /// Names of the folder with the test part; the first that is there is taken.
-const TEST: [&str; 4] = ["test", "val", "valid", "validation"];
+pub(super) const TEST: [&str; 4] = ["test", "val", "valid", "validation"];
 
 /// A class folder.
 pub(super) struct Class {

@@ -3,7 +3,9 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::picture::{ImageInput, decode_into};
+use super::decode::{ImageInput, decode_into};
+use super::photo::Truncated;
+use super::unread::Unread;
 use crate::error::Result;
 use crate::shape::{Fit, Shape};
 
@@ -18,6 +20,21 @@ pub enum Broken {
     Skip,
 }
 
+/// How images are decoded that leave a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Decoding {
+    /// What to do about an image that can't be decoded.
+    pub broken: Broken,
+    /// What to do about one that ends too early.
+    pub truncated: Truncated,
+}
+
+impl From<Broken> for Decoding {
+    fn from(broken: Broken) -> Self {
+        Self { broken, ..Self::default() }
+    }
+}
+
 /// Decoded images of one shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
@@ -29,35 +46,45 @@ pub struct Images {
     /// of the split in [`Split::read`](super::Split::read). Broken ones are missing.
     pub rows: Vec<usize>,
     /// Places left out under [`Broken::Skip`], each with a sentence that names file and reason.
-    pub broken: Vec<(usize, String)>,
+    pub broken: Vec<(usize, Unread)>,
+    /// Places of images that end too early and were taken under [`Truncated::Take`].
+    pub truncated: Vec<usize>,
 }
 
 /// Decodes all images on all cores and brings them to one shape. The result is in the order of
 /// `inputs` and independent of the number of threads.
-pub fn decode_all(inputs: &[ImageInput<'_>], fit: Fit, broken: Broken) -> Result<Images> {
+pub fn decode_all(
+    inputs: &[ImageInput<'_>],
+    fit: Fit,
+    decoding: impl Into<Decoding>,
+) -> Result<Images> {
     fit.check()?;
+    let Decoding { broken, truncated } = decoding.into();
     let length = fit.shape.len();
     let mut pixels = vec![0; inputs.len() * length];
-    let decode = |(out, &input): (&mut [u8], &ImageInput<'_>)| decode_into(input, fit, out);
+    let decode =
+        |(out, &input): (&mut [u8], &ImageInput<'_>)| decode_into(input, fit, truncated, out);
     // A copy in memory is over before another core would have begun.
     let is_copy = |input: &ImageInput<'_>| matches!(input, ImageInput::Pixels { shape, .. } if *shape == fit.shape);
-    let outcomes: Vec<Result<()>> = if inputs.iter().all(is_copy) {
+    let outcomes: Vec<Result<bool>> = if inputs.iter().all(is_copy) {
         pixels.chunks_exact_mut(length).zip(inputs).map(decode).collect()
     } else {
         pixels.par_chunks_exact_mut(length).zip(inputs).map(decode).collect()
     };
-    let mut images = Images { shape: fit.shape, pixels, rows: Vec::new(), broken: Vec::new() };
+    let (rows, cut) = (Vec::new(), Vec::new());
+    let mut images = Images { shape: fit.shape, pixels, rows, broken: Vec::new(), truncated: cut };
     for (at, outcome) in outcomes.into_iter().enumerate() {
         match outcome {
-            Ok(()) => {
+            Ok(is_whole) => {
                 let to = images.rows.len() * length;
                 if to != at * length {
                     images.pixels.copy_within(at * length..(at + 1) * length, to);
                 }
                 images.rows.push(at);
+                images.truncated.extend((!is_whole).then_some(at));
             }
             Err(error) if broken == Broken::Fail => return Err(error),
-            Err(error) => images.broken.push((at, error.to_string())),
+            Err(error) => images.broken.push((at, Unread::from(&error))),
         }
     }
     images.pixels.truncate(images.rows.len() * length);

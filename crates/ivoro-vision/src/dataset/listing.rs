@@ -1,11 +1,15 @@
 //! What lies in folders.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The endings of image files.
-const ENDINGS: [&str; 7] = ["png", "jpg", "jpeg", "webp", "bmp", "tif", "tiff"];
+const ENDINGS: [&str; 19] = [
+    "png", "jpg", "jpeg", "jfif", "jpe", "webp", "bmp", "tif", "tiff", "gif", "ppm", "pgm", "pbm",
+    "pnm", "pam", "dib", "heic", "heif", "hif",
+];
 
 /// Whether the name ends as that of an image file.
 pub(super) fn is_image_name(path: &Path) -> bool {
@@ -13,34 +17,27 @@ pub(super) fn is_image_name(path: &Path) -> bool {
     ending.is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }
 
-/// Image files among `paths` and, with all subfolders, in the folders among them. Those of a
-/// folder are sorted by name; hidden files, and files in folders that are no images, are left
-/// out. A file named itself is taken as an image whatever its ending.
-pub fn collect_images(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut images = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            collect_below(path, &mut images)?;
-        } else if path.exists() {
-            images.push(path.clone());
-        } else {
-            let expected = "an image or a folder of images".to_owned();
-            return Err(Error::Missing { path: path.clone(), expected });
-        }
+/// What something is that is no file.
+#[cfg(unix)]
+pub(super) fn kind_of(metadata: &Metadata) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        "a folder"
+    } else if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
     }
-    Ok(images)
 }
 
-fn collect_below(folder: &Path, images: &mut Vec<PathBuf>) -> Result<()> {
-    for Entry { path, is_folder } in listed(folder)? {
-        // A link to a folder above would never end.
-        if is_folder && !path.is_symlink() {
-            collect_below(&path, images)?;
-        } else if !is_folder && is_image_name(&path) {
-            images.push(path);
-        }
-    }
-    Ok(())
+/// What something is that is no file.
+#[cfg(not(unix))]
+pub(super) fn kind_of(metadata: &Metadata) -> &'static str {
+    if metadata.is_dir() { "a folder" } else { "a device" }
 }
 
 /// Something that lies in a folder.
@@ -54,6 +51,12 @@ impl Entry {
     pub(super) fn name(&self) -> String {
         name_of(&self.path)
     }
+
+    /// Whether it is hidden.
+    pub(super) fn is_hidden(&self) -> bool {
+        let name = self.path.file_name().unwrap_or_default();
+        name.as_encoded_bytes().starts_with(b".")
+    }
 }
 
 /// The last part of a path; what is not Unicode in it is replaced.
@@ -63,12 +66,16 @@ pub(super) fn name_of(path: &Path) -> String {
 
 /// What lies in a folder, sorted by name, without what is hidden.
 pub(super) fn listed(folder: &Path) -> Result<Vec<Entry>> {
+    let mut entries = all_listed(folder)?;
+    entries.retain(|entry| !entry.is_hidden());
+    Ok(entries)
+}
+
+/// What lies in a folder, sorted by name.
+pub(super) fn all_listed(folder: &Path) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in fs_err::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
-            continue;
-        }
         let (path, kind) = (entry.path(), entry.file_type()?);
         let is_folder = kind.is_dir() || (kind.is_symlink() && path.is_dir());
         entries.push(Entry { path, is_folder });

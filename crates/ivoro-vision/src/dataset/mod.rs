@@ -6,27 +6,39 @@
 
 mod archive;
 pub mod cifar;
+mod colour;
+mod decode;
 mod folder;
+mod format;
 pub mod idx;
 mod images;
+mod jpeg;
 mod label;
 mod listing;
 pub mod npz;
+mod orientation;
+mod photo;
+pub mod photos;
 mod pickle;
 mod picture;
 mod split;
 mod tiny;
+mod unread;
+mod zipped;
 
 use std::ffi::OsStr;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+pub use decode::{ImageInput, decode, decode_bytes, measure};
+use format::Format;
 use image::ImageFormat;
-pub use images::{Broken, Images, decode_all};
+pub use images::{Broken, Decoding, Images, decode_all};
 use ivoro::random::permutation;
-pub use listing::collect_images;
-pub use picture::{ImageInput, decode, decode_bytes};
+pub use photo::Truncated;
+pub use photos::{ClassFrom, Photo, Photos};
 pub use split::Split;
+pub use unread::Unread;
+pub use zipped::Archive;
 
 use crate::error::{Error, Result};
 pub use crate::shape::{Fit, How, Shape};
@@ -76,6 +88,11 @@ impl Dataset {
         let found = if path.is_dir() { open_folder(path, options) } else { open_file(path) }?;
         let looked_for = looked_for.to_owned();
         found.ok_or_else(|| Error::UnknownLayout { path: path.to_owned(), looked_for })
+    }
+
+    /// Opens a data set of a layout that is more than class folders, if there is one at `path`.
+    pub fn open_known(path: &Path, options: &OpenOptions) -> Result<Option<Self>> {
+        if path.is_dir() { open_known_folder(path, options) } else { open_file(path) }
     }
 
     /// The training images of some classes alone, `share` of each class as the test part: a data
@@ -136,20 +153,17 @@ pub fn is_features_file(path: &Path) -> bool {
     }
 }
 
-/// Whether there are images at `path`: a folder, a file of images, or one image. What its first bytes say
-/// counts, or else its name.
+/// Whether there are images at `path`: a folder, a file of images, an archive of photos, or a photo. What its
+/// first bytes say counts, or else its name. `-` is a list of photos.
 pub fn is_images(path: &Path) -> bool {
-    if path.is_dir() || !is_features_file(path) {
+    if path.as_os_str() == "-" || path.is_dir() || !is_features_file(path) {
         return true;
     }
-    let mut head = Vec::with_capacity(HEAD as usize);
-    let file = path.is_file().then(|| fs_err::File::open(path).ok()).flatten();
-    let read = file.and_then(|file| file.take(HEAD).read_to_end(&mut head).ok());
-    read.is_some() && image::guess_format(&head).is_ok() || ImageFormat::from_path(path).is_ok()
+    let head = if path.is_file() { photos::head_of(path).unwrap_or_default() } else { Vec::new() };
+    let is_npz = path.extension().is_some_and(|it| it.eq_ignore_ascii_case("npz"));
+    let is_archive = zipped::is_archive(&head) && !is_npz;
+    is_archive || Format::of_file(&head, path).is_some() || ImageFormat::from_path(path).is_ok()
 }
-
-/// Bytes by which a format of images is known.
-const HEAD: u64 = 32;
 
 /// The layouts of folders, for a message.
 const FOLDERS: &str = "CIFAR's batches, idx files (train-images-idx3-ubyte), TinyImageNet, \
@@ -158,14 +172,18 @@ const FOLDERS: &str = "CIFAR's batches, idx files (train-images-idx3-ubyte), Tin
 const FILES: &str = "CIFAR's .tar.gz, an .npz with train_images and test_images, or an idx file \
     (train-images-idx3-ubyte)";
 
-fn open_folder(path: &Path, options: &OpenOptions) -> Result<Option<Dataset>> {
+fn open_known_folder(path: &Path, options: &OpenOptions) -> Result<Option<Dataset>> {
     if let Some(found) = cifar::open_folder(path)? {
         return Ok(Some(found));
     }
     if let Some(found) = idx::open_folder(path)? {
         return Ok(Some(found));
     }
-    if let Some(found) = tiny::open_folder(path, options)? {
+    tiny::open_folder(path, options)
+}
+
+fn open_folder(path: &Path, options: &OpenOptions) -> Result<Option<Dataset>> {
+    if let Some(found) = open_known_folder(path, options)? {
         return Ok(Some(found));
     }
     if let Some(found) = folder::open_split(path, options)? {

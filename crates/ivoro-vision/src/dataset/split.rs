@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
+use super::decode::{ImageInput, measure};
 use super::images::{Broken, Images, decode_all};
 use super::label;
-use super::picture::{ImageInput, measure};
 use crate::error::{Error, Result};
 use crate::shape::{Fit, Shape};
 
@@ -114,7 +114,7 @@ impl Split {
         self.check(row)?;
         match &self.source {
             Source::Memory { shape, .. } => Ok(*shape),
-            Source::Files { paths, .. } => measure(&paths[row]),
+            Source::Files { paths, .. } => measure(ImageInput::Path(&paths[row])),
         }
     }
 
@@ -133,7 +133,7 @@ impl Split {
         let mut readable = Vec::with_capacity(rows.len());
         for part in rows.chunks(READ_AT_ONCE) {
             let images = self.read(part, fit, Broken::Skip)?;
-            left_out.extend(images.broken.into_iter().map(|(_, reason)| reason));
+            left_out.extend(images.broken.iter().map(|(_, unread)| unread.to_string()));
             readable.extend(images.rows);
         }
         Ok(readable)
@@ -156,6 +156,7 @@ impl Split {
         let mut images = decode_all(&inputs, fit, broken)?;
         images.rows.iter_mut().for_each(|at| *at = rows[*at]);
         images.broken.iter_mut().for_each(|(at, _)| *at = rows[*at]);
+        images.truncated.iter_mut().for_each(|at| *at = rows[*at]);
         Ok(images)
     }
 

@@ -120,6 +120,44 @@ pub enum Error {
         reason: String,
     },
 
+    /// An image that ends before all of it is there.
+    #[error("{path}: the image is cut off: {found}")]
+    TruncatedImage {
+        /// The file.
+        path: PathBuf,
+        /// What there is of it.
+        found: String,
+    },
+
+    /// An image of a format that is known and not read.
+    #[error("{path}: an image in the format {found}, which is not read; expected {read}")]
+    OtherFormat {
+        /// The file.
+        path: PathBuf,
+        /// The format.
+        found: &'static str,
+        /// What is read.
+        read: &'static str,
+    },
+
+    /// A pipe, a socket or a device, which is never opened.
+    #[error("{path}: expected a file, found {found}")]
+    NoFile {
+        /// Where it lies.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+
+    /// A photo that is to be learned lies in no folder that could name its class.
+    #[error(
+        "{path}: no folder names the class of this photo; expected CLASS/PHOTO or --class NAME"
+    )]
+    NoClass {
+        /// The photo.
+        path: PathBuf,
+    },
+
     /// A row that the data set does not have was asked for.
     #[error("row {row} was asked for, the split has {rows} images")]
     Row {

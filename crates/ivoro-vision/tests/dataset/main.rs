@@ -6,4 +6,6 @@ mod folders;
 mod hostile;
 mod idx;
 mod npz;
+mod photo_files;
+mod photos;
 mod pictures;

@@ -24,14 +24,15 @@ where
 }
 
 #[test]
-fn alpha_is_dropped_and_sixteen_bits_become_eight() {
+fn what_is_transparent_is_seen_on_white_and_sixteen_bits_become_eight() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let colour = fit(1, 2, 3, How::Exact);
     let path = saved::<Rgba<u8>>(folder, vec![1, 2, 3, 0, 4, 5, 6, 128]);
-    assert_eq!(decode(&path, colour).unwrap(), [1, 2, 3, 4, 5, 6]);
+    // 255 − (255 − v) · 128 / 255, rounded
+    assert_eq!(decode(&path, colour).unwrap(), [255, 255, 255, 129, 130, 130]);
     let path = saved::<LumaA<u8>>(folder, vec![9, 0, 8, 255]);
-    assert_eq!(decode(&path, fit(1, 2, 1, How::Exact)).unwrap(), [9, 8]);
+    assert_eq!(decode(&path, fit(1, 2, 1, How::Exact)).unwrap(), [255, 8]);
     let path = saved::<Luma<u16>>(folder, vec![0, 65535]);
     assert_eq!(decode(&path, fit(1, 2, 1, How::Exact)).unwrap(), [0, 255]);
     let path = saved::<Rgb<u16>>(folder, vec![257, 514, 771, 1028, 1285, 1542]);
@@ -142,10 +143,10 @@ fn broken_inputs_are_named_and_the_others_stay_in_order() {
     let places: Vec<usize> = left.broken.iter().map(|(place, _)| *place).collect();
     assert_eq!(places, [1, 2, 3]);
     for ((_, reason), name) in left.broken.iter().zip(["cut.png: ", "missing.png", "short: 230 "]) {
-        assert!(reason.contains(name), "{reason}");
+        assert!(reason.why.contains(name), "{reason}");
     }
     let error = decode_all(&inputs, fit, Broken::Fail).unwrap_err().to_string();
-    assert!(error.starts_with("cut.png: not a readable image"), "{error}");
+    assert!(error.starts_with("cut.png: the image is cut off"), "{error}");
 }
 
 #[test]

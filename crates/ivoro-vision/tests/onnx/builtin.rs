@@ -21,6 +21,11 @@ fn number(name: &str, value: u8) -> Vec<u8> {
     field(5, &[field(1, name.as_bytes()), small(3, value), vec![0xa0, 1, 2]].concat())
 }
 
+fn float(name: &str, value: f32) -> Vec<u8> {
+    let content = [vec![2 << 3 | 5], value.to_le_bytes().to_vec(), vec![0xa0, 1, 1]].concat();
+    field(5, &[field(1, name.as_bytes()), content].concat())
+}
+
 fn text(name: &str, value: &str) -> Vec<u8> {
     let content = [field(1, name.as_bytes()), field(4, value.as_bytes()), vec![0xa0, 1, 3]];
     field(5, &content.concat())
@@ -200,6 +205,7 @@ fn convolution(groups: u8, kernel: [u8; 2], step: [u8; 2], pads: [u8; 4]) -> Vec
         numbers("kernel_shape", &kernel),
         numbers("strides", &step),
         numbers("pads", &pads),
+        numbers("dilations", &[1, 1]),
     ]
 }
 
@@ -227,7 +233,7 @@ fn convolutions_of_all_kinds_are_those_of_rten() {
     ];
     for (groups, inputs, outputs, kernel, step, pads) in kinds {
         let nodes = [
-            operator("Conv", &["in", "k0", "b0"], "c0", &[]),
+            operator("Conv", &["in", "k0", "b0"], "c0", &window(1, 1, 0)),
             operator("Conv", &["c0", "k", "b"], "c", &convolution(groups, kernel, step, pads)),
             operator("Relu", &["c"], "out", &[]),
         ];
@@ -243,13 +249,29 @@ fn convolutions_of_all_kinds_are_those_of_rten() {
 
 #[test]
 fn same_padding_is_that_of_rten() {
-    for kind in ["SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET"] {
+    for kind in ["SAME_UPPER", "VALID", "NOTSET"] {
         for step in [1, 2, 3] {
-            let attributes = [text("auto_pad", kind), numbers("strides", &[step; 2])];
+            let strides = numbers("strides", &[step; 2]);
+            let rest = [numbers("dilations", &[1, 1]), numbers("pads", &[0; 4])];
+            let attributes = [vec![text("auto_pad", kind), strides], rest.to_vec()].concat();
             let nodes = [operator("Conv", &["in", "k"], "out", &attributes)];
             compare(&network(&nodes, &[weight("k", &[8, 3, 4, 4], 0.1)], "out"), &["out"]);
         }
     }
+}
+
+#[test]
+fn same_padding_begins_above_and_left_where_it_says_lower() {
+    // rten takes SAME_LOWER for SAME_UPPER; ONNX Runtime has the numbers of these pads.
+    let features = |padding: Vec<u8>| {
+        let nodes = [operator("Conv", &["in", "k"], "out", &[padding])];
+        let network = network(&nodes, &[weight("k", &[8, 3, 4, 4], 0.1)], "out");
+        let settings = OnnxOptions { runtime: Runtime::Builtin, ..options(&[]) };
+        open(&network, &settings).unwrap().features(&pixels(2), SHAPE, &[0]).unwrap()
+    };
+    let (lower, upper) = (numbers("pads", &[2, 2, 1, 1]), numbers("pads", &[1, 1, 2, 2]));
+    assert_eq!(features(text("auto_pad", "SAME_LOWER")), features(lower));
+    assert_eq!(features(text("auto_pad", "SAME_UPPER")), features(upper));
 }
 
 /// The operators of "same" padding as PyTorch writes them: pads of the last axis come first, and
@@ -284,10 +306,11 @@ fn padding(input: &str, output: &str) -> Vec<Vec<u8>> {
 
 #[test]
 fn padding_worked_out_by_operators_becomes_that_of_the_convolution() {
-    let limits = [weight("six", &[1], 0.1), weight("zero0", &[1], -0.1)];
+    let scalar = |name: &str, value: f32| tensor(name, &[], &field(9, &value.to_le_bytes()));
+    let limits = [scalar("most", 0.1), scalar("least", -0.1)];
     let tail = [
-        operator("Conv", &["padded", "k"], "c", &numbers_of_step(2)),
-        operator("Clip", &["c", "zero0", "six"], "out", &[]),
+        operator("Conv", &["padded", "k"], "c", &convolution(1, [3, 3], [2, 2], [0; 4])),
+        operator("Clip", &["c", "least", "most"], "out", &[]),
     ];
     let nodes = [padding("in", "padded"), tail.to_vec()].concat();
     let weights = [vec![weight("k", &[8, 3, 3, 3], 0.1)], limits.to_vec()].concat();
@@ -296,8 +319,119 @@ fn padding_worked_out_by_operators_becomes_that_of_the_convolution() {
     compare(&file, &["out"]);
 }
 
-fn numbers_of_step(step: u8) -> Vec<Vec<u8>> {
-    vec![numbers("strides", &[step; 2])]
+/// A block as MobileNetV3 and EfficientNet have it: each channel by itself, a gate of some kind for
+/// each channel, SiLU written as a product, and no more channels than there were.
+fn gated(kind: &str) -> Vec<u8> {
+    let nodes = [
+        operator("Conv", &["in", "k", "b"], "c0", &window(3, 2, 1)),
+        operator("Conv", &["c0", "k3", "b"], "c", &convolution(20, [5, 5], [1, 1], [2; 4])),
+        operator("GlobalAveragePool", &["c"], "g", &[]),
+        operator("Conv", &["g", "k1", "b1"], "squeezed", &window(1, 1, 0)),
+        operator("Relu", &["squeezed"], "less", &[]),
+        operator("Conv", &["less", "k2", "b"], "wide", &window(1, 1, 0)),
+        operator(kind, &["wide"], "factors", &[]),
+        operator("Mul", &["factors", "c"], "scaled", &[]),
+        operator("Sigmoid", &["scaled"], "sigmoid", &[]),
+        operator("Mul", &["scaled", "sigmoid"], "silu", &[]),
+        operator("HardSwish", &["silu"], "swish", &[]),
+        operator("HardSigmoid", &["swish"], "hard", &[float("alpha", 1.0 / 6.0)]),
+        operator("Mul", &["hard", "swish"], "out", &[]),
+    ];
+    let weights = [
+        weight("k", &[20, 3, 3, 3], 0.1),
+        weight("b", &[20], 0.3),
+        weight("k3", &[20, 1, 5, 5], 0.05),
+        weight("k1", &[4, 20, 1, 1], 0.2),
+        weight("b1", &[4], 0.3),
+        weight("k2", &[20, 4, 1, 1], 0.1),
+    ];
+    network(&nodes, &weights, "out")
+}
+
+#[test]
+fn gates_and_squeezed_channels_are_those_of_rten() {
+    for kind in ["Sigmoid", "HardSigmoid"] {
+        let names = ["out", "hard", "swish", "silu", "scaled", "factors"];
+        compare(&gated(kind), &names);
+        names.iter().for_each(|name| compare(&gated(kind), &[name]));
+    }
+}
+
+#[test]
+fn means_of_windows_are_those_of_rten() {
+    for padded in [0, 1] {
+        let attributes = [window(3, 2, 1), vec![number("count_include_pad", padded)]].concat();
+        let pool = operator("AveragePool", &["in"], "out", &attributes);
+        compare(&network(&[pool], &[], "out"), &["out"]);
+    }
+}
+
+/// A network whose padding these nodes work out.
+fn padded_by(nodes: &[Vec<u8>], weights: &[Vec<u8>]) -> Vec<u8> {
+    let pad = operator("Pad", &["in", "pads"], "padded", &[text("mode", "constant")]);
+    let tail = [pad, operator("Conv", &["padded", "k"], "out", &[])];
+    let weights = [weights, &[weight("k", &[3, 3, 3, 3], 0.0)]].concat();
+    network(&[nodes, &tail].concat(), &weights, "out")
+}
+
+#[test]
+fn programs_of_constants_without_end_or_sense_are_refused() {
+    let settings = OnnxOptions { runtime: Runtime::Builtin, ..options(&[]) };
+    let good = [integers("pads", &[0, 0, 1, 0, 0, 0, 1, 2])];
+    assert!(open(&padded_by(&[], &good), &settings).is_ok());
+    for pads in [
+        &[0, 0, 3, 0, 0, 0, 1, 1][..],
+        &[0, 0, -1, 0, 0, 0, 0, 0],
+        &[0, 0, i64::MAX, 0, 0, 0, 0, 0],
+        &[1, 0, 0, 0, 0, 0, 0, 0],
+        &[0, 0, 1, 1],
+    ] {
+        assert!(open(&padded_by(&[], &[integers("pads", pads)]), &settings).is_err(), "{pads:?}");
+    }
+    let one = |kind: &str, inputs: &[&str], attributes: &[Vec<u8>]| {
+        [operator(kind, inputs, "pads", attributes)]
+    };
+    let weights = [
+        integers("huge", &[1 << 40, 1 << 40]),
+        integers("many", &[1 << 30]),
+        integers("eight", &[0, 0, 1, 1, 0, 0, 1, 1]),
+        integers("zero", &[0]),
+        integers("far", &[8]),
+        integers("open", &[-1, -1]),
+        integers("minus", &[i64::MIN]),
+    ];
+    let nodes = [
+        one("ConstantOfShape", &["huge"], &[]),
+        one("ConstantOfShape", &["many"], &[]),
+        one("Gather", &["eight", "far"], &[]),
+        one("Gather", &["eight", "minus"], &[]),
+        one("Reshape", &["eight", "open"], &[]),
+        one("Reshape", &["eight", "minus"], &[]),
+        one("Slice", &["eight", "zero", "far", "zero", "zero"], &[]),
+        one("Slice", &["eight", "zero", "far", "far"], &[]),
+        one("Slice", &["eight", "zero", "open"], &[]),
+        one("Transpose", &["eight"], &[numbers("perm", &[0, 0])]),
+        one("Transpose", &["eight"], &[numbers("perm", &[3])]),
+        one("Unsqueeze", &["eight", "far"], &[]),
+        one("Concat", &["eight", "zero"], &[number("axis", 1)]),
+        one("Concat", &[], &[]),
+        one("Div", &["eight", "zero"], &[]),
+        one("Cast", &["eight"], &[number("to", 9)]),
+    ];
+    // Nothing, 2⁴² times over: the places of no numbers are not counted one by one.
+    let empty = [
+        [vec![1 << 3, 128, 128, 128, 128, 128, 128, 1], small(1, 0), small(2, 7)].concat(),
+        field(8, b"nothing"),
+    ];
+    let weights = [&weights[..], &[empty.concat(), integers("none", &[])]].concat();
+    let nodes = nodes.into_iter().chain([
+        one("Gather", &["nothing", "none"], &[number("axis", 1)]),
+        one("Concat", &["nothing", "nothing"], &[number("axis", 1)]),
+    ]);
+    for node in nodes {
+        let name = String::from_utf8_lossy(&node[0]).into_owned();
+        assert!(open(&padded_by(&node, &weights), &settings).is_err(), "{name}");
+    }
 }
 
 #[test]
@@ -330,11 +464,12 @@ fn the_ways_to_write_a_mean_are_known() {
 
 #[test]
 fn any_number_of_threads_gives_the_same_features() {
-    let (network, images) = (residual(), pixels(9));
-    let settings = OnnxOptions { runtime: Runtime::Builtin, ..options(&["answer", "s2"]) };
-    let network = open(&network, &settings).unwrap();
-    // One image is shared by all threads; nine are three parts, a thread for each.
-    for count in [1, 9] {
+    let images = pixels(9);
+    let cases = [(residual(), ["answer", "s2"]), (gated("Sigmoid"), ["out", "scaled"])];
+    // One image is shared by all threads; nine are parts, a thread for each.
+    for ((network, outputs), count) in cases.iter().flat_map(|case| [(case, 1), (case, 9)]) {
+        let settings = OnnxOptions { runtime: Runtime::Builtin, ..options(outputs) };
+        let network = open(network, &settings).unwrap();
         let images = &images[..count * SHAPE.len()];
         let features = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -485,7 +620,7 @@ fn weights_without_numbers_are_refused() {
 fn a_network_becomes_a_list_of_operations_in_half_the_bytes() {
     let padded = padding("in", "padded");
     let nodes = [
-        operator("Conv", &["padded", "k", "b"], "c", &numbers_of_step(2)),
+        operator("Conv", &["padded", "k", "b"], "c", &[numbers("strides", &[2; 2])]),
         operator("Clip", &["c", "zero0", "six"], "r", &[]),
         operator("Conv", &["r", "k1"], "d", &convolution(8, [3, 3], [1, 1], [1; 4])),
         operator("Add", &["d", "r"], "s", &[]),
@@ -514,7 +649,7 @@ fn a_network_becomes_a_list_of_operations_in_half_the_bytes() {
     let made = convert(&path, "net", &[], &networks).unwrap();
     assert_eq!(convert(&path, "net", &[], &networks).unwrap().bytes, made.bytes);
     let opened =
-        FrozenNetwork::from_bytes("n.safetensors".as_ref(), made.bytes, &Default::default());
+        FrozenNetwork::from_bytes("n.safetensors".as_ref(), made.bytes, &NetworkOptions::default());
     let opened = opened.unwrap();
     assert_eq!(opened.fingerprint(), made.hash);
     let backbone = opened.backbone();

@@ -1,7 +1,7 @@
 use ivoro::calibration::softmin;
 use ivoro::head::{Forgetting, ScatterKept, Settings};
 use ivoro::model::{AskOptions, BurstRule, Prediction};
-use ivoro::{Error, Head, Matrix, Model, ModelOptions, Samples, View};
+use ivoro::{Error, Head, Matrix, Model, ModelOptions, Retraction, Samples, View};
 
 use crate::data::{
     CLASSES, Numbers, blobs, every_variant, learned, phase, phases, queries, small, train, variant,
@@ -255,7 +255,32 @@ fn teaching_is_learning_what_is_new_and_updating_the_rest() {
         taught.teach(&phase(&train, 1)).unwrap();
         apart.update(&phase(&train, 1)).unwrap();
         assert!(taught.head() == apart.head(), "{name}");
+        // a class without a name can't be learned: the others have not got more either
+        let mut names = mixed.classes().to_vec();
+        names[0].clear();
+        let labels: Vec<u32> = (0..names.len() as u32).collect();
+        let nameless = mixed.relabel(&labels, names.into()).unwrap();
+        assert!(taught.teach(&nameless).is_err(), "{name}");
+        assert!(taught.head() == apart.head(), "{name}");
     }
+}
+
+#[test]
+fn what_was_taught_is_one_lesson_in_the_journal() {
+    let (train, options) = (train(), ModelOptions { settings: small(), ..ModelOptions::default() });
+    let mut model = Model::new(variant("iVoro-N"), options);
+    model.set_time(1);
+    model.teach(&phase(&train, 0)).unwrap();
+    let before = model.head().clone();
+    let mixed = train.of_classes(|label| label < 6);
+    model.teach(&mixed).unwrap();
+    let entries: Vec<u64> = model.journal().entries().map(|entry| entry.samples).collect();
+    assert_eq!(entries, [phase(&train, 0).len() as u64, mixed.len() as u64]);
+    // a network may compute otherwise next time: only what the journal has is believed
+    let how = Retraction { recomputed: true, ..Retraction::default() };
+    assert!(model.retract(&mixed.select(&[0, 1]), how).is_err());
+    model.retract(&mixed, how).unwrap();
+    assert!(*model.head() == before);
 }
 
 #[test]

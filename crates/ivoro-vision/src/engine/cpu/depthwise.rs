@@ -85,9 +85,9 @@ impl Depthwise {
     fn line(&self, image: &[f32], shape: Shape, at: usize, out: &mut [f32], way: Way) {
         let rows = self.window.rows(at, shape);
         let above = self.window.before.0.saturating_sub(at * self.window.step.0);
-        let line = shape.width * self.channels;
-        let rows = &image[rows.start * line..rows.end * line];
-        widest(Line { of: self, rows, line, above, limits: way.activation.limits(), out });
+        let width = shape.width * self.channels;
+        let rows = &image[rows.start * width..rows.end * width];
+        widest(Line { of: self, rows, width, above, limits: way.activation.limits(), out });
         way.activation.apply_rest(out);
     }
 }
@@ -98,7 +98,7 @@ struct Line<'a> {
     /// The rows of the image that the window sees.
     rows: &'a [f32],
     /// Numbers of a row.
-    line: usize,
+    width: usize,
     /// Rows of the window above the image.
     above: usize,
     limits: (f32, f32),
@@ -131,7 +131,7 @@ impl Line<'_> {
             for (&first, weights) in self.of.starts.iter().zip(weights) {
                 let mut sums = [weights[0]; TILE];
                 let weights = weights[1..].chunks_exact(SIZE).skip(self.above);
-                for (row, weights) in self.rows.chunks_exact(self.line).zip(weights) {
+                for (row, weights) in self.rows.chunks_exact(self.width).zip(weights) {
                     let pixels: [S::f32s; SEEN] = from_fn(|at| {
                         let start =
                             left.wrapping_add(at).wrapping_mul(channels).wrapping_add(first);

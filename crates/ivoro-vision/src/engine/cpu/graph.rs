@@ -33,6 +33,8 @@ const MOST: usize = 1 << 28;
 struct Task {
     work: Work,
     input: usize,
+    /// A second value that is needed.
+    other: Option<usize>,
     /// A value that the result is added to.
     onto: Option<usize>,
     /// What becomes of each number of the result.
@@ -44,7 +46,12 @@ struct Task {
 
 impl Task {
     fn takes(&self, value: usize) -> bool {
-        self.input == value || self.onto == Some(value)
+        self.needs().any(|needed| needed == value)
+    }
+
+    /// The values that are needed for it.
+    fn needs(&self) -> impl Iterator<Item = usize> {
+        std::iter::once(self.input).chain(self.other).chain(self.onto)
     }
 }
 
@@ -178,6 +185,22 @@ impl Builder {
         self.push(Work::Maximum(window), input, None, window.made(shape, shape.channels))
     }
 
+    /// The mean of each channel in a window; `padded`: zeros around the image count too.
+    pub(crate) fn average(&mut self, input: usize, window: Window, padded: bool) -> Option<usize> {
+        let shape = self.fitting(input, &window)?;
+        let made = window.made(shape, shape.channels);
+        self.push(Work::Average { window, padded }, input, None, made)
+    }
+
+    /// Each channel of an image times a number: that of a second value, of one pixel.
+    pub(crate) fn scale(&mut self, input: usize, factors: usize) -> Option<usize> {
+        let (shape, of) = (self.shapes[input], self.shapes[factors]);
+        let fits = of == Shape { height: 1, width: 1, ..shape };
+        let made = fits.then(|| self.push(Work::Scale, input, None, shape))??;
+        self.tasks.last_mut()?.other = Some(factors);
+        Some(made)
+    }
+
     /// The mean over all pixels.
     pub(crate) fn mean(&mut self, input: usize) -> Option<usize> {
         let shape = Shape { height: 1, width: 1, ..self.shapes[input] };
@@ -219,7 +242,7 @@ impl Builder {
         let target = self.shapes.len();
         self.shapes.push(made);
         let (activation, done) = (Activation::NONE, Vec::new());
-        self.tasks.push(Task { work, input, onto, activation, target, done });
+        self.tasks.push(Task { work, input, other: None, onto, activation, target, done });
         Some(target)
     }
 
@@ -227,6 +250,8 @@ impl Builder {
     pub(crate) fn finish(self, outputs: Vec<usize>) -> Option<Graph> {
         let Self { shapes, tasks, images, most, .. } = self;
         let mut graph = Graph { tasks, outputs, slots: vec![0; shapes.len()] };
+        let needed = graph.needed(&graph.outputs);
+        graph.tasks.retain(|task| needed[task.target]);
         graph.merge();
         graph.note_last_uses();
         graph.assign_slots();
@@ -366,7 +391,7 @@ impl Graph {
         wanted.iter().for_each(|&value| needed[value] = true);
         for task in self.tasks.iter().rev() {
             if needed[task.target] {
-                std::iter::once(task.input).chain(task.onto).for_each(|value| needed[value] = true);
+                task.needs().for_each(|value| needed[value] = true);
             }
         }
         needed
@@ -397,7 +422,9 @@ impl Graph {
             let input = memory.value(self.slots[task.input], length(task.input));
             let store = if task.onto.is_some() { Store::Add } else { Store::Replace };
             let way = Way { store, activation: task.activation, shared };
-            task.work.run(input, shapes[task.input], out, way);
+            let other =
+                task.other.map_or(&[][..], |value| memory.value(self.slots[value], length(value)));
+            task.work.run((input, shapes[task.input]), other, out, way);
             memory.0[slot] = place;
         }
         let take = |&value: &usize| {
@@ -445,6 +472,7 @@ fn square(window: &Window, shape: Shape, outputs: usize) -> Option<ConvGeometry>
 impl Task {
     /// The value that the result is written over: what it is added to, where nothing else needs it.
     fn over(&self) -> Option<usize> {
-        self.onto.filter(|value| self.done.contains(value) && *value != self.input)
+        let read = [Some(self.input), self.other];
+        self.onto.filter(|value| self.done.contains(value) && !read.contains(&Some(*value)))
     }
 }

@@ -208,10 +208,17 @@ impl Product<'_> {
         for (sum, bias) in sums.into_iter().zip(&bias[first..]) {
             let (place, rest) = out.split_at_mut(S::F32_LANES.min(out.len()));
             let mut value = simd.add_f32s(sum, *bias);
-            if self.finish.store == Store::Add {
-                value = simd.add_f32s(value, simd.partial_load_f32s(place));
+            if let ([place], _) = S::as_mut_simd_f32s(place) {
+                if self.finish.store == Store::Add {
+                    value = simd.add_f32s(value, *place);
+                }
+                *place = clip(simd, value, self.finish.limits);
+            } else {
+                if self.finish.store == Store::Add {
+                    value = simd.add_f32s(value, simd.partial_load_f32s(place));
+                }
+                simd.partial_store_f32s(place, clip(simd, value, self.finish.limits));
             }
-            simd.partial_store_f32s(place, clip(simd, value, self.finish.limits));
             out = rest;
         }
     }

@@ -111,7 +111,7 @@ fn convolutions_are_what_their_definition_says() {
         convolve(&geometry, &images, &kernel, &mut prepared, &mut out, Store::Replace, |_| ());
         let mut here = vec![1.0; out.len()];
         let way = Way { store: Store::Add, activation: Activation::NONE, shared: false };
-        frozen(&geometry, &kernel).run(&images, shape(&geometry), &mut here, way);
+        frozen(&geometry, &kernel).run((&images, shape(&geometry)), &[], &mut here, way);
         for ((out, here), expected) in
             out.iter().zip(here).zip(direct(&geometry, &images, &kernel, count))
         {

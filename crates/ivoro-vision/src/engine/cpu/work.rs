@@ -1,5 +1,7 @@
 //! What makes a value of another one: the operations of a graph.
 
+use ivoro::vectors::vectorised;
+
 use super::conv_geometry::ConvGeometry;
 use super::dense::{Dense, Way};
 use super::depthwise::Depthwise;
@@ -22,6 +24,10 @@ pub(super) enum Work {
     Copy,
     /// The largest number of each channel in a window.
     Maximum(Window),
+    /// The mean of each channel in a window, with or without the zeros around the image.
+    Average { window: Window, padded: bool },
+    /// Each channel of an image times a number of the second value.
+    Scale,
     /// The mean over all pixels.
     Mean,
     /// A linear map.
@@ -36,7 +42,7 @@ impl Work {
 
     /// Whether it can apply an activation to its result.
     pub(super) fn activates(&self) -> bool {
-        self.adds() || matches!(self, Self::Depthwise(_) | Self::Copy)
+        self.adds() || matches!(self, Self::Depthwise(_) | Self::Copy | Self::Linear(_))
     }
 
     /// The size of what is made of a value of `shape`.
@@ -45,15 +51,23 @@ impl Work {
             Self::Dense(dense) => dense.made(shape),
             Self::Winograd { bias, .. } => Shape { channels: bias.len(), ..shape },
             Self::Depthwise(depthwise) => depthwise.made(shape),
-            Self::Copy => shape,
-            Self::Maximum(window) => window.made(shape, shape.channels),
+            Self::Copy | Self::Scale => shape,
+            Self::Maximum(window) | Self::Average { window, .. } => {
+                window.made(shape, shape.channels)
+            }
             Self::Mean => Shape { height: 1, width: 1, ..shape },
             Self::Linear(panels) => Shape { channels: panels.outputs, ..shape },
         }
     }
 
-    /// Makes it of images of `shape`.
-    pub(super) fn run(&self, input: &[f32], shape: Shape, out: &mut [f32], way: Way) {
+    /// Makes it of images of `shape`, and of a second value where there is one.
+    pub(super) fn run(
+        &self,
+        (input, shape): (&[f32], Shape),
+        other: &[f32],
+        out: &mut [f32],
+        way: Way,
+    ) {
         match self {
             Self::Dense(dense) => dense.run(input, shape, out, way),
             Self::Winograd { geometry, kernel, bias } => {
@@ -79,6 +93,16 @@ impl Work {
                 let images = out.chunks_exact_mut(window.made(shape, shape.channels).len());
                 let images = images.zip(input.chunks_exact(shape.len()));
                 images.for_each(|(out, image)| maximum(window, shape, image, out));
+            }
+            Self::Average { window, padded } => {
+                let images = out.chunks_exact_mut(window.made(shape, shape.channels).len());
+                let images = images.zip(input.chunks_exact(shape.len()));
+                images.for_each(|(out, image)| average(window, *padded, shape, image, out));
+            }
+            Self::Scale => {
+                let images = out.chunks_exact_mut(shape.len()).zip(input.chunks_exact(shape.len()));
+                let images = images.zip(other.chunks_exact(shape.channels));
+                images.for_each(|((out, image), factors)| scale(image, factors, out));
             }
             Self::Mean => out.copy_from_slice(&means(input, shape)),
             Self::Linear(panels) => linear(panels, input, shape.channels, out, way),
@@ -117,14 +141,53 @@ fn maximum(window: &Window, shape: Shape, image: &[f32], out: &mut [f32]) {
     for (at, out) in out.chunks_exact_mut(shape.channels).enumerate() {
         out.fill(f32::NEG_INFINITY);
         for row in window.rows(at / across, shape) {
-            for column in window.columns(at % across, shape) {
-                let pixel = &image[(row * shape.width + column) * shape.channels..];
-                out.iter_mut().zip(pixel).for_each(|(out, &value)| {
-                    if value > *out || value.is_nan() {
-                        *out = value;
+            let line = row * shape.width;
+            let columns = window.columns(at % across, shape);
+            let pixels = line + columns.start..line + columns.end;
+            let pixels = &image[pixels.start * shape.channels..pixels.end * shape.channels];
+            vectorised(
+                #[inline(always)]
+                || {
+                    for pixel in pixels.chunks_exact(shape.channels) {
+                        out.iter_mut().zip(pixel).for_each(|(out, &value)| {
+                            // a value that is no number stays so
+                            let take = (value > *out) | value.is_nan();
+                            *out = if take { value } else { *out };
+                        });
                     }
-                });
-            }
+                },
+            );
         }
     }
+}
+
+/// The means of each channel in the windows over an image.
+fn average(window: &Window, padded: bool, shape: Shape, image: &[f32], out: &mut [f32]) {
+    let (_, across) = window.positions(shape);
+    for (at, out) in out.chunks_exact_mut(shape.channels).enumerate() {
+        out.fill(0.0);
+        let (rows, columns) = (window.rows(at / across, shape), window.columns(at % across, shape));
+        let count = if padded { window.taps() } else { rows.len() * columns.len() };
+        for row in rows {
+            for column in columns.clone() {
+                let pixel = &image[(row * shape.width + column) * shape.channels..];
+                out.iter_mut().zip(pixel).for_each(|(out, &value)| *out += value);
+            }
+        }
+        out.iter_mut().for_each(|out| *out /= count as f32);
+    }
+}
+
+/// The pixels of an image times a factor for each channel.
+fn scale(image: &[f32], factors: &[f32], out: &mut [f32]) {
+    vectorised(
+        #[inline(always)]
+        || {
+            let channels = factors.len();
+            for (out, pixel) in out.chunks_exact_mut(channels).zip(image.chunks_exact(channels)) {
+                let values = out.iter_mut().zip(pixel).zip(factors);
+                values.for_each(|((out, value), factor)| *out = value * factor);
+            }
+        },
+    );
 }

@@ -2,6 +2,7 @@
 //! are left to a runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -21,8 +22,9 @@ use crate::shape::Shape;
 
 /// Networks of more operators are left to a runtime.
 const MOST_OPERATORS: usize = 4096;
-/// Images that go together: enough for products of a good size where images have few pixels.
-const TOGETHER: usize = 4;
+/// Images that go together: more make larger products where images have few pixels, fewer stay in
+/// the cache where they have many.
+const TOGETHER: usize = 2;
 /// Operators mean what they mean here from this set on.
 const FIRST_SET: u64 = 7;
 
@@ -30,6 +32,8 @@ const FIRST_SET: u64 = 7;
 pub(super) struct Builtin {
     graph: Graph,
     shape: Shape,
+    /// Memory of earlier runs: to get new memory from the system costs as much as a layer.
+    memory: Mutex<Vec<Memory>>,
 }
 
 impl Builtin {
@@ -40,7 +44,7 @@ impl Builtin {
         let model = Model::read(&source.file, &source.outputs)?;
         let (builder, outputs) = model.lower(&input.name, files, builder)?;
         let graph = builder.finish(outputs)?;
-        Some(Self { graph, shape: input.shape })
+        Some(Self { graph, shape: input.shape, memory: Mutex::default() })
     }
 
     /// The operations of a network, if it is one of convolutions, sums and limits.
@@ -51,16 +55,13 @@ impl Builtin {
         list(builder.recorded()?, &outputs)
     }
 
-    fn one(
-        &self,
-        memory: &mut Memory,
-        numbers: &[f32],
-        wanted: &[usize],
-        shared: bool,
-    ) -> Vec<Tensor> {
+    fn one(&self, numbers: &[f32], wanted: &[usize], shared: bool) -> Vec<Tensor> {
+        let kept = || self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = &mut kept().pop().unwrap_or_default();
         let images = numbers.len() / self.shape.len();
         memory.images(numbers.len()).copy_from_slice(numbers);
         let found = self.graph.run(memory, (images, self.shape), wanted, shared);
+        kept().push(std::mem::take(memory));
         let tensor = |(size, numbers)| Tensor { shape: vec![images, size], numbers };
         found.into_iter().map(tensor).collect()
     }
@@ -89,15 +90,12 @@ impl Compute for Builtin {
         wanted: &[usize],
     ) -> Result<Vec<Vec<Tensor>>, String> {
         // Far fewer inputs than threads: all threads work on each.
-        if 2 * inputs.len() <= rayon::current_num_threads() {
-            let memory = &mut Memory::default();
-            let one = |(numbers, _): &(Vec<f32>, _)| self.one(memory, numbers, wanted, true);
+        let shared = 2 * inputs.len() <= rayon::current_num_threads();
+        let one = |(numbers, _): &(Vec<f32>, _)| self.one(numbers, wanted, shared);
+        if shared {
             return Ok(inputs.iter().map(one).collect());
         }
-        let one = |memory: &mut Memory, (numbers, _): &(Vec<f32>, _)| {
-            self.one(memory, numbers, wanted, false)
-        };
-        Ok(inputs.par_iter().with_max_len(1).map_init(Memory::default, one).collect())
+        Ok(inputs.par_iter().with_max_len(1).map(one).collect())
     }
 }
 
@@ -153,7 +151,7 @@ impl<'a> Model<'a> {
         names.for_each(|name| *uses.entry(name).or_default() += 1);
         let Self { weights, outputs, bytes, .. } = self;
         let bytes = bytes + 4 * files.values().map(Vec::len).sum::<usize>();
-        let values = BTreeMap::from([(input, Known { value: 0, flat: false, pads: [0; 4] })]);
+        let values = BTreeMap::from([(input, Known::new(0, false))]);
         let (merged, constants) = Default::default();
         let mut network = Network {
             nodes: &nodes,
@@ -198,6 +196,14 @@ struct Known {
     /// Zeros around it that it does not have yet: rows above, columns left, rows below and columns
     /// right. A convolution takes them as its own.
     pads: [usize; 4],
+    /// The value that this is a sigmoid of, and what the product of both is.
+    gate: Option<(usize, Activation)>,
+}
+
+impl Known {
+    fn new(value: usize, flat: bool) -> Self {
+        Self { value, flat, pads: [0; 4], gate: None }
+    }
 }
 
 /// A network that is being put together.
@@ -314,7 +320,7 @@ impl<'a> Network<'_, 'a> {
     /// What an operator makes of a value.
     fn apply(&mut self, node: &Node<'a>, input: Known) -> Option<Known> {
         let Known { value, flat, .. } = input;
-        let of = |value: usize, flat: bool| Some(Known { value, flat, pads: [0; 4] });
+        let of = |value: usize, flat: bool| Some(Known::new(value, flat));
         match node.kind {
             "MaxPool" if !flat => {
                 let &[rows, columns] = node.numbers("kernel_shape") else { return None };
@@ -323,11 +329,22 @@ impl<'a> Network<'_, 'a> {
                 let plain = node.has_only(1) && node.number("ceil_mode", 0) == 0;
                 of(plain.then(|| self.builder.maximum(value, window))??, false)
             }
-            "Relu" => of(self.builder.activate(value, Activation::RELU)?, flat),
-            "Clip" => {
-                let activation = self.limits(node)?;
-                of(self.builder.activate(value, activation)?, flat)
+            "AveragePool" if !flat => {
+                let &[rows, columns] = node.numbers("kernel_shape") else { return None };
+                let size = (rows.try_into().ok()?, columns.try_into().ok()?);
+                let window = self.window(node, value, size)?;
+                let padded = node.number("count_include_pad", 0) != 0;
+                let plain = node.has_only(1) && node.number("ceil_mode", 0) == 0;
+                of(plain.then(|| self.builder.average(value, window, padded))??, false)
             }
+            "Relu" => of(self.builder.activate(value, Activation::RELU)?, flat),
+            "Clip" | "Sigmoid" | "HardSigmoid" | "HardSwish" | "Gelu" => {
+                let (activation, product) = self.activation(node)?;
+                let made = self.builder.activate(value, activation)?;
+                let gate = product.map(|product| (value, product));
+                Some(Known { gate, ..Known::new(made, flat) })
+            }
+            "Mul" => self.multiply(input, self.value(node, 1)?),
             "Add" => {
                 let other = self.value(node, 1).filter(|other| other.pads == [0; 4])?;
                 let sum = (other.flat == flat).then(|| self.builder.add(value, other.value))??;
@@ -362,7 +379,7 @@ impl<'a> Network<'_, 'a> {
     /// A value of one pixel, whose order of numbers is the same with two dimensions.
     fn flat(&self, value: usize) -> Option<Known> {
         let Shape { height, width, .. } = self.builder.shape(value);
-        (height * width == 1).then_some(Known { value, flat: true, pads: [0; 4] })
+        (height * width == 1).then_some(Known::new(value, true))
     }
 
     /// The window of an operator over a value.
@@ -389,6 +406,42 @@ impl<'a> Network<'_, 'a> {
         }
         let pads = [top, left, bottom, right].map(usize::try_from);
         pads.iter().all(Result::is_ok).then(|| pads.map(Result::unwrap_or_default))
+    }
+
+    /// What an operator makes of each number, and what the product of that and the number is.
+    fn activation(&mut self, node: &Node<'a>) -> Option<(Activation, Option<Activation>)> {
+        match (node.kind, node.text("approximate")) {
+            ("Clip", _) => Some((self.limits(node)?, None)),
+            ("Sigmoid", _) => Some((Activation::Sigmoid, Some(Activation::Silu))),
+            ("HardSigmoid", _) => {
+                let (slope, shift) = (node.float("alpha", 0.2), node.float("beta", 0.5));
+                let swish = (slope - 1.0 / 6.0).abs() < 1e-6 && shift == 0.5;
+                let product = swish.then_some(Activation::HardSwish);
+                Some((Activation::HardSigmoid { slope, shift }, product))
+            }
+            ("HardSwish", _) => Some((Activation::HardSwish, None)),
+            ("Gelu", b"" | b"none") => Some((Activation::Gelu, None)),
+            ("Gelu", b"tanh") => Some((Activation::TanhGelu, None)),
+            _ => None,
+        }
+    }
+
+    /// A product: of a number and its sigmoid, or of an image and a factor for each channel.
+    fn multiply(&mut self, one: Known, other: Known) -> Option<Known> {
+        if one.flat != other.flat || other.pads != [0; 4] {
+            return None;
+        }
+        let pairs = [(one, other), (other, one)];
+        let gated = pairs.iter().find_map(|(one, other)| {
+            let (_, product) = other.gate.filter(|(value, _)| *value == one.value)?;
+            Some((one.value, product))
+        });
+        if let Some((value, product)) = gated {
+            return Some(Known::new(self.builder.activate(value, product)?, one.flat));
+        }
+        let scaled =
+            pairs.iter().find_map(|(one, other)| self.builder.scale(one.value, other.value))?;
+        Some(Known::new(scaled, one.flat))
     }
 
     /// The limits that numbers are cut off at.
@@ -444,7 +497,7 @@ impl<'a> Network<'_, 'a> {
             self.merged.insert(name);
         }
         let value = self.builder.convolve(input.value, window, groups, &kernel, bias)?;
-        self.name(name, Known { value, flat: false, pads: [0; 4] })
+        self.name(name, Known::new(value, false))
     }
 
     /// Makes a batch norm part of the convolution before it.

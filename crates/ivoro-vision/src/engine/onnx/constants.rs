@@ -81,15 +81,13 @@ impl Constant {
             _ => None,
         }
     }
-
-    /// A list of whole numbers.
-    pub(super) fn list(numbers: Vec<i64>) -> Self {
-        Self::Integers(Array { shape: vec![numbers.len()], numbers })
-    }
 }
 
 /// What an operator makes of constants, none where an input is missing.
 pub(super) fn fold(node: &Node, inputs: &[Option<&Constant>]) -> Option<Constant> {
+    if inputs.iter().flatten().any(|input| count(input.shape()).is_none()) {
+        return None;
+    }
     let input = |at: usize| inputs.get(at).copied().flatten();
     let integers = |at: usize| input(at)?.integers();
     let first = || input(0);
@@ -127,9 +125,12 @@ pub(super) fn fold(node: &Node, inputs: &[Option<&Constant>]) -> Option<Constant
     }
 }
 
+/// How many numbers there are. The sizes must not be too large even where one of them is 0: what is
+/// done for each place along an axis would take for ever.
 fn count(shape: &[usize]) -> Option<usize> {
-    let count = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size))?;
-    (shape.len() <= DIMENSIONS && count <= MOST).then_some(count)
+    let places = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size.max(1)))?;
+    let fits = shape.len() <= DIMENSIONS && places <= MOST;
+    fits.then(|| shape.iter().product())
 }
 
 /// An axis as counted from either end.
@@ -312,16 +313,6 @@ fn concat(node: &Node, inputs: &[Option<&Constant>]) -> Option<Constant> {
     count(&shape)?;
     let outer: usize = shape[..along].iter().product();
     let inner: usize = shape[along + 1..].iter().product();
-    /// The parts of one type, a piece of each in turn.
-    fn join<T: Copy>(arrays: &[&Array<T>], outer: usize, along: usize, inner: usize) -> Vec<T> {
-        let pieces = (0..outer).flat_map(|at| {
-            arrays.iter().flat_map(move |array| {
-                let length = array.shape[along] * inner;
-                &array.numbers[at * length..(at + 1) * length]
-            })
-        });
-        pieces.copied().collect()
-    }
     match first {
         Constant::Floats(_) => {
             let arrays = parts.iter().map(|part| match part {
@@ -340,6 +331,17 @@ fn concat(node: &Node, inputs: &[Option<&Constant>]) -> Option<Constant> {
             Some(Constant::Integers(Array { shape, numbers }))
         }
     }
+}
+
+/// The parts of one type, a piece of each in turn.
+fn join<T: Copy>(arrays: &[&Array<T>], outer: usize, along: usize, inner: usize) -> Vec<T> {
+    let pieces = (0..outer).flat_map(|at| {
+        arrays.iter().flat_map(move |array| {
+            let length = array.shape[along] * inner;
+            &array.numbers[at * length..(at + 1) * length]
+        })
+    });
+    pieces.copied().collect()
 }
 
 /// The same numbers in another type; whole numbers cut off what follows the point.

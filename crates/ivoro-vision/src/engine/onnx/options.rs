@@ -18,9 +18,9 @@ pub enum Runtime {
     /// where it knows all operators, else `Rten`.
     #[default]
     Automatic,
-    /// The engine that computes this crate's own networks. It knows the operators of residual
-    /// networks: convolutions of one group, batch norm after them, ReLUs, sums, maxima, the
-    /// mean over all pixels and linear maps.
+    /// The engine that computes this crate's own networks. It knows the operators of ResNets,
+    /// MobileNets and EfficientNets: convolutions in any groups, batch norm after them, padding
+    /// before them, activations, sums, factors for each channel, pools and linear maps.
     Builtin,
     /// The crate rten, which is part of every build.
     Rten,

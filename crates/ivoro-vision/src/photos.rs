@@ -1,0 +1,166 @@
+//! What a network sees in photos: a batch at a time, those that can't be read left out, the same pixels once.
+
+use std::collections::HashMap;
+
+use ivoro::{Points, Samples, Variant};
+
+use crate::dataset::{Decoding, ImageInput, Images, Photo, Unread, decode_all, measure};
+use crate::error::Result;
+use crate::recogniser::{FrozenNetwork, Gathered};
+use crate::remembered::{Fingerprint, Remembered};
+use crate::shape::{Fit, Shape};
+
+/// How photos are looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Looking<'a> {
+    /// What to do about photos that can't be read, or end too early.
+    pub decoding: Decoding,
+    /// Whether the same pixels count as often as they come.
+    pub keep_duplicates: bool,
+    /// Photos taught before, which count as duplicates.
+    pub remembered: Option<&'a Remembered>,
+}
+
+/// A photo with the pixels of another of the same class, or of one taught before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duplicate {
+    /// Which photo.
+    pub photo: usize,
+    /// The first with these pixels; none where it was taught before.
+    pub of: Option<usize>,
+}
+
+/// What a network saw in photos.
+#[derive(Clone, Debug)]
+pub struct SeenPhotos<T> {
+    /// What it saw; none where no photo could be read.
+    pub of: Option<T>,
+    /// For each row its photo.
+    pub rows: Vec<usize>,
+    /// Photos that were left out, each with a sentence that says why.
+    pub unread: Vec<(usize, Unread)>,
+    /// Photos that end too early and were taken.
+    pub truncated: Vec<usize>,
+    /// Photos that were left out because their pixels had come before.
+    pub duplicates: Vec<Duplicate>,
+    /// Pairs of photos with the same pixels in two classes.
+    pub contradictions: Vec<(usize, usize)>,
+    /// A hash of the pixels of each row, as the network was to see them.
+    pub fingerprints: Vec<Fingerprint>,
+}
+
+impl FrozenNetwork {
+    /// What photos are brought to, where the first of them may decide about it.
+    pub fn photo_fit(&self, photos: &[Photo]) -> Result<Fit> {
+        let needs_own = self.trained_fit().shape.height == 0;
+        let first = photos.iter().filter(|_| needs_own).find_map(|it| measure(it.input()).ok());
+        let any = Shape { height: 0, width: 0, channels: 3 };
+        match first {
+            Some(own) => Ok(self.fit(own)),
+            None if needs_own => Ok(self.fit(any)),
+            None => Ok(self.fit(self.trained_fit().shape)),
+        }
+    }
+
+    /// What a model of this variant learns from photos whose classes are known. `each_batch` is told how many are done.
+    pub fn photo_samples(
+        &self,
+        variant: Variant,
+        photos: &[Photo],
+        looking: Looking<'_>,
+        each_batch: &mut dyn FnMut(usize),
+    ) -> Result<SeenPhotos<Samples>> {
+        let fit = self.photo_fit(photos)?;
+        let mut sieve = Sieve { photos, looking, ..Sieve::default() };
+        let mut gathered = Gathered::default();
+        for (batch, part) in photos.chunks(self.batch()).enumerate() {
+            let first = batch * self.batch();
+            let inputs: Vec<ImageInput<'_>> = part.iter().map(Photo::input).collect();
+            let mut images = decode_all(&inputs, fit, looking.decoding)?;
+            sieve.sift(&mut images, first);
+            gathered.add(&images, first, self.look(&images, variant)?)?;
+            each_batch(first + part.len());
+        }
+        let Gathered { blocks, rows, broken, truncated } = gathered;
+        let Sieve { duplicates, contradictions, fingerprints, .. } = sieve;
+        let points =
+            if rows.is_empty() { None } else { Some(self.assemble("photos", variant, blocks)?) };
+        let of = points.map(|points| labelled(photos, &rows, points)).transpose()?;
+        Ok(SeenPhotos {
+            of,
+            rows,
+            unread: broken,
+            truncated,
+            duplicates,
+            contradictions,
+            fingerprints,
+        })
+    }
+}
+
+/// Points with the classes of their photos.
+fn labelled(photos: &[Photo], rows: &[usize], points: Points) -> Result<Samples> {
+    let class = |row: &usize| photos[*row].class().unwrap_or_default().to_owned();
+    let mut classes: Vec<String> = rows.iter().map(class).collect();
+    classes.sort();
+    classes.dedup();
+    let label = |row: &usize| classes.partition_point(|name| *name < class(row)) as u32;
+    let labels = rows.iter().map(label).collect();
+    Ok(Samples::new(points, labels, classes.into())?)
+}
+
+/// Finds pixels that come again.
+#[derive(Default)]
+struct Sieve<'a> {
+    photos: &'a [Photo],
+    looking: Looking<'a>,
+    /// The photos with these pixels, one for each class.
+    known: HashMap<Fingerprint, Vec<usize>>,
+    duplicates: Vec<Duplicate>,
+    contradictions: Vec<(usize, usize)>,
+    fingerprints: Vec<Fingerprint>,
+}
+
+impl Sieve<'_> {
+    /// Takes images out of a batch whose pixels came before; its first photo is the `first` of all.
+    fn sift(&mut self, images: &mut Images, first: usize) {
+        let length = images.shape.len().max(1);
+        let mut kept = 0;
+        for at in 0..images.rows.len() {
+            let pixels = &images.pixels[at * length..(at + 1) * length];
+            let fingerprint = Fingerprint::of(images.shape, pixels);
+            let photo = first + images.rows[at];
+            if self.is_known(fingerprint, photo) {
+                continue;
+            }
+            self.fingerprints.push(fingerprint);
+            images.pixels.copy_within(at * length..(at + 1) * length, kept * length);
+            images.rows[kept] = images.rows[at];
+            kept += 1;
+        }
+        images.rows.truncate(kept);
+        images.pixels.truncate(kept * length);
+    }
+
+    fn is_known(&mut self, fingerprint: Fingerprint, photo: usize) -> bool {
+        if self.looking.remembered.is_some_and(|list| list.contains(fingerprint)) {
+            self.duplicates.push(Duplicate { photo, of: None });
+            return true;
+        }
+        if self.looking.keep_duplicates {
+            return false;
+        }
+        let class = self.photos[photo].class();
+        let same = self.known.entry(fingerprint).or_default();
+        let of = same.iter().copied().find(|&other| self.photos[other].class() == class);
+        if let Some(of) = of {
+            self.duplicates.push(Duplicate { photo, of: Some(of) });
+            return true;
+        }
+        if let Some(&other) = same.first() {
+            self.contradictions.push((other, photo));
+        }
+        same.push(photo);
+        false
+    }
+}
