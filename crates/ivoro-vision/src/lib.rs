@@ -2,6 +2,7 @@
 
 pub mod baselines;
 pub mod cache;
+pub mod convert;
 pub mod dataset;
 pub mod engine;
 pub mod error;

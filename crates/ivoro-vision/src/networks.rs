@@ -96,7 +96,9 @@ impl Networks {
     /// passed over, and named in the second list with the reason.
     pub fn list(&self) -> Result<(Vec<Card>, Vec<Error>)> {
         let (mut cards, broken) = self.added()?;
-        cards.insert(0, shipped::card()?);
+        let network = shipped::open(&NetworkOptions::default())?;
+        let licence = Some(shipped::LICENCE.to_owned());
+        cards.insert(0, Card::of(&network, shipped::SIZE as u64, licence)?);
         Ok((cards, broken))
     }
 

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use crate::error::Result;
-use crate::networks::Card;
 use crate::recogniser::{FrozenNetwork, NetworkOptions};
 
 pub use ivoro_lite0::{HASH, LICENCE, NAME, SOURCE};
@@ -17,11 +16,8 @@ pub fn open(options: &NetworkOptions) -> Result<FrozenNetwork> {
     Ok(network.named(NAME))
 }
 
-/// What is known of it.
-pub(crate) fn card() -> Result<Card> {
-    let network = open(&NetworkOptions::default())?;
-    Card::of(&network, ivoro_lite0::BYTES.len() as u64, Some(LICENCE.to_owned()))
-}
+/// Bytes of its file.
+pub(crate) const SIZE: usize = ivoro_lite0::BYTES.len();
 
 /// The name that messages have for its file.
 const FILE: &str = "efficientnet-lite0.safetensors";

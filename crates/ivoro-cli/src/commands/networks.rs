@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anstream::eprintln;
-use ivoro_vision::network::convert;
+use ivoro_vision::convert::convert;
 use ivoro_vision::networks::{Card, Networks};
 use ivoro_vision::{NetworkOptions, shipped};
 use serde_json::json;

@@ -1,14 +1,12 @@
 //! Networks: their description as data and their weights.
 
 mod architecture;
-mod convert;
 mod fold;
 mod normalisation;
 mod operations;
 mod weights;
 
 pub use architecture::{Architecture, Block, Convolution, Parameter, Role, Stem};
-pub use convert::{Converted, convert};
 pub(crate) use fold::affine;
 pub use fold::{EPSILON, Folded, fold};
 pub use normalisation::Normalisation;

@@ -1,9 +1,9 @@
 //! The built-in engine gives what a runtime gives, and leaves it what it does not know.
 
+use ivoro_vision::convert::convert;
 use ivoro_vision::dataset::Shape;
 use ivoro_vision::engine::Backbone;
 use ivoro_vision::engine::onnx::{Layout, OnnxError, OnnxNetwork, OnnxOptions, Runtime};
-use ivoro_vision::network::convert;
 use ivoro_vision::{FrozenNetwork, NetworkOptions};
 
 use super::fixtures::{field, file, node, small, value};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Normalisation, OperationNetwork, Operations, fingerprint};
 use crate::engine::onnx::{OnnxOptions, operations};
 use crate::error::{Error, Result};
+use crate::network::{Normalisation, OperationNetwork, Operations, fingerprint};
 use crate::recogniser::{NetworkOptions, centre};
 
 /// A network as the bytes of a file of operations.
