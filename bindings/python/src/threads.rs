@@ -10,6 +10,7 @@ use std::time::Duration;
 use ivoro::interrupt;
 use pyo3::Python;
 use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::types::PyAnyMethods as _;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::failure::{Failure, Outcome};

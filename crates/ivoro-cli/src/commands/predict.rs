@@ -440,15 +440,16 @@ fn cells(query: &Query, prediction: &Prediction) -> Vec<String> {
         format!("{} ({})", second.class, percent(second.probability))
     });
     // the nearest class is still told: as the runner-up of none
-    let (class, runner) = if prediction.unknown == Some(true) {
-        ("unknown".to_owned(), format!("{} ({})", best.class, percent(best.probability)))
+    let (class, probability, runner) = if prediction.unknown == Some(true) {
+        let nearest = format!("{} ({})", best.class, percent(best.probability));
+        ("unknown".to_owned(), percent(None), nearest)
     } else {
-        (best.class.clone(), runner)
+        (best.class.clone(), percent(best.probability), runner)
     };
     vec![
         query.name().1,
         class,
-        percent(best.probability),
+        probability,
         format!("{:.4}", best.distance),
         runner,
         format!("{:.3}", prediction.uncertainty),

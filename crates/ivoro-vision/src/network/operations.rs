@@ -379,7 +379,7 @@ mod tests {
             let error = refusal(&forged(from, to));
             assert!(error.contains("contradict"), "{from}: {error}");
         }
-        let error = refusal(&forged(r#"\"outputs\":4"#, r#"\"outputs\":8"#));
+        let error = refusal(&forged(r#"\"window\":[3,3]"#, r#"\"window\":[3,1]"#));
         assert!(error.contains("expected"), "{error}");
         let error = refusal(&forged(r#"\"width\":6"#, r#"\"width\":0"#));
         assert!(error.contains("which images"), "{error}");
