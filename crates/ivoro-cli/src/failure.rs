@@ -138,11 +138,17 @@ fn vision_hint(error: &ivoro_vision::Error) -> Option<&'static str> {
     match error {
         Error::NoDevice { .. } => Some("`--device cpu`, or build with `--features torch`"),
         Error::Mixed { .. } => Some("`--size PIXELS` brings all images to one size"),
-        Error::BrokenImage { .. } => Some("`--skip-broken` leaves such images out and lists them"),
+        Error::BrokenImage { .. } | Error::TruncatedImage { .. } | Error::OtherFormat { .. } => {
+            Some("`--skip-broken` leaves such images out and lists them")
+        }
         Error::OtherTraining { .. } => {
             Some("name another --out, or take the checkpoint away to begin anew")
         }
         Error::Diverged { .. } => Some("a smaller --rate"),
+        Error::NetworkNotFound { .. } => {
+            Some("name its file with --backbone, or add it: `ivoro networks add FILE --name NAME`")
+        }
+        Error::UnknownNetwork => Some("name it with --backbone"),
         Error::NotSquare { .. } => Some("`--size PIXELS` makes images square"),
         _ => None,
     }
@@ -172,6 +178,9 @@ fn library_hint(error: &Error) -> Option<&'static str> {
         }
         Error::NameTaken { .. } => {
             Some("`ivoro relabel MODEL --from NAME --to NAME` makes two classes one")
+        }
+        Error::OtherImages { .. } => {
+            Some("leave the flag out: the model knows what it was taught with (`ivoro inspect`)")
         }
         Error::ClassReturns { .. } => Some("`ivoro update MODEL FEATURES`"),
         Error::Merge {

@@ -84,7 +84,9 @@ impl Arguments {
             _ => return Ok(arguments),
         };
         look.given = given_of::<LookArguments>(given);
-        look.given.extend(given_of::<SampleArguments>(given));
+        if given.try_contains_id("class_from").is_ok() {
+            look.given.extend(given_of::<SampleArguments>(given));
+        }
         look.near = model.parent().map(ToOwned::to_owned);
         Ok(arguments)
     }
@@ -120,6 +122,7 @@ fn unescaped(text: &str) -> Vec<String> {
     }
     names
 }
+
 /// Verbs that leave out photos which can't be read, unless they are told otherwise.
 const LEAVING_OUT: [&str; 7] =
     ["learn", "predict", "update", "retract", "relabel", "calibrate", "evaluate"];

@@ -58,7 +58,10 @@ fn classes_that_are_not_known_are_noted() {
     let said = place.ivoro("evaluate m.ivoro known.features --unknown data.features").bad(2);
     assert!(said.contains("class ant is known to the model"), "{said}");
     let said = place.ivoro("evaluate m.ivoro known.features --reject 2").bad(2);
-    assert!(said.contains("false-rejection = 2: must lie between 0 and 1"), "{said}");
+    assert!(
+        said.contains("--reject=2: expected a share of known queries from 0.001 to 0.999"),
+        "{said}"
+    );
     let said = place.ivoro("evaluate m.ivoro missing.features").bad(2);
     assert!(said.contains("missing.features"), "{said}");
 }

@@ -114,6 +114,16 @@ fn every_flag_stands_under_its_heading() {
       Images: --size --fit
       Photos: --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+    ivoro evaluate
+      Options: --threads --unknown --reject --json --csv --html --show --help
+      Photos: --strict --verbose
+      Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
+      Images: --size --fit
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+    ivoro watch
+      Options: --once --threads --out --format --sort-into --copy --move --link --burst-seconds --reject --every --help
+      Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
+      Images: --size --fit --skip-broken
     ivoro update
       Options: --classes --threads --class --receipt --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
@@ -135,9 +145,10 @@ fn every_flag_stands_under_its_heading() {
     ivoro rename
       Options: --threads --help
     ivoro calibrate
-      Options: --classes --threads --receipt --help
+      Options: --classes --threads --dry-run --json --help
+      Photos: --strict --verbose
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
-      Images: --size --fit --skip-broken
+      Images: --size --fit
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro forget
       Options: --drop-probes --threads --receipt --strike-names --help

@@ -353,7 +353,7 @@ fn photos_need_no_flag_with_the_network_that_ships() {
     place.pictures();
     // three commands, none with more than four words; the model's name is taken as it is
     let learned = place.ivoro("learn shapes pictures").good();
-    assert!(learned.contains("shapes: learned 4 classes from 40 samples"), "{learned}");
+    assert!(learned.contains("shapes: learned 4 classes from 32 samples"), "{learned}");
     let answers = ask(&place, "predict shapes pictures/dark/3.bmp pictures/standing");
     assert_eq!(answers.len(), 11);
     assert_eq!(answers[0]["top"][0]["class"], "dark");

@@ -67,7 +67,7 @@ pub struct Merging {
 ///
 /// ```
 /// # use ivoro::{Matrix, Model, ModelOptions, Samples, Settings};
-/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
+/// # let points = Matrix::new(4, 2, vec![0.0, 0.1, -0.1, 0.0, 0.5, -0.4, -0.4, 0.5])?;
 /// # let monday = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
 /// let with_ridge = |ridge| {
 ///     let settings = Settings { ridge, ..Settings::default() };
