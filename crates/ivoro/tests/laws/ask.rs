@@ -201,7 +201,8 @@ fn under_d_probabilities_are_about_as_high_as_answers_are_right() {
             Samples::single("scaled", points, samples.labels().to_vec(), 9).unwrap()
         };
         let queries = scaled(blobs(3, 9, |_| 40));
-        for sizes in [&[0..9][..], &[0..5, 5..9], &[0..3, 3..6, 6..9]] {
+        let whole = std::iter::once(0..9).collect::<Vec<_>>();
+        for sizes in [&whole[..], &[0..5, 5..9], &[0..3, 3..6, 6..9]] {
             let mut model = Model::new(variant("iVoro-D"), ModelOptions::default());
             let train = scaled(blobs(2, 9, |_| 20));
             for phase in sizes {
