@@ -21,7 +21,7 @@ use crate::failure::{Failure, Outcome};
 use crate::settings::options;
 use crate::threads::{beside, detached};
 
-/// A comparison of methods that goes on by one phase when asked to.
+/// A comparison of methods that advances by one phase when asked to.
 #[pyclass(frozen, module = "ivoro._ivoro")]
 pub(crate) struct Comparison {
     state: Mutex<State>,

@@ -352,7 +352,12 @@ impl Measured {
         if distances.as_slice().iter().any(|distance| !distance.is_finite()) {
             return None;
         }
-        let temperature = fit_temperature(distances, labels);
+        // in an order of their own, so that no bit depends on that of the samples
+        let bits = |row: usize| distances.row(row).iter().map(|distance| distance.to_bits());
+        let mut order: Vec<usize> = (0..labels.len()).collect();
+        order.sort_by(|&a, &b| bits(a).cmp(bits(b)).then(labels[a].cmp(&labels[b])));
+        let sorted: Vec<u32> = order.iter().map(|&row| labels[row]).collect();
+        let temperature = fit_temperature(&distances.select(&order), &sorted);
         let rows = distances.as_slice().par_chunks(distances.cols().max(1)).zip(labels);
         let loss = |(row, &label): (&[f32], &u32)| {
             let low = f64::from(row[least(row)]);
@@ -368,17 +373,24 @@ impl Measured {
 
     /// Mean log loss.
     pub(crate) fn loss(&self) -> f64 {
-        self.losses.iter().sum::<f64>() / self.losses.len().max(1) as f64
+        sum_of(self.losses.iter().copied()) / self.losses.len().max(1) as f64
     }
 
     /// Whether it is worse by no more than the standard error of the difference, sample by sample.
     pub(crate) fn is_as_good_as(&self, best: &Self) -> bool {
         let count = self.losses.len().max(2) as f64;
         let differences = || self.losses.iter().zip(&best.losses).map(|(own, best)| own - best);
-        let mean = differences().sum::<f64>() / count;
-        let squares: f64 = differences().map(|difference| (difference - mean).powi(2)).sum();
+        let mean = sum_of(differences()) / count;
+        let squares = sum_of(differences().map(|difference| (difference - mean).powi(2)));
         mean <= (squares / (count - 1.0) / count).sqrt()
     }
+}
+
+/// A sum with the same bits whatever the order of what is added.
+fn sum_of(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.iter().sum()
 }
 
 /// The share of right answers in percent.

@@ -18,7 +18,7 @@ Phase = dict[str, Any]
 
 
 class Run(Iterator[Phase]):
-    """A comparison that goes on by one phase whenever it is asked for the next one.
+    """A comparison that advances by one phase whenever it is asked for the next one.
 
     Attributes
     ----------

@@ -211,7 +211,7 @@ pub(crate) struct TrainingArguments {
     #[arg(long, value_name = "N")]
     pub(crate) epochs: Option<usize>,
 
-    /// Training images a step, each at four rotations (64).
+    /// Training images per step, each at four rotations (64).
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<usize>,
 
@@ -295,7 +295,7 @@ pub(crate) struct ExtractArguments {
     /// Data set: a CIFAR, MNIST or MedMNIST file or folder, or a folder of images by class.
     pub(crate) dataset: PathBuf,
 
-    /// The features file to write. A stopped extraction goes on where it was.
+    /// The features file to write. A stopped extraction resumes where it was.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
 

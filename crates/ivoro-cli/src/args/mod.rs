@@ -144,7 +144,7 @@ pub(crate) enum Command {
     /// Try methods on few samples of each class, several draws and orders: mean ± deviation.
     #[command(alias = "fewshot")]
     FewShot(Box<FewShotArguments>),
-    /// Run a whole grid – protocols, methods, seeds – as a job that goes on where it was stopped.
+    /// Run a whole grid – protocols, methods, seeds – as a job that resumes where it was stopped.
     Reproduce(Box<ReproduceArguments>),
     /// Learn MNIST digits from scratch: training, features, all methods, in under three minutes.
     Demo(DemoArguments),
@@ -390,7 +390,7 @@ pub(crate) enum BurstChoice {
 pub(crate) enum Format {
     /// A table for people.
     Table,
-    /// One line a query, with a header.
+    /// One line per query, with a header.
     Csv,
     /// One JSON object a line.
     Jsonl,

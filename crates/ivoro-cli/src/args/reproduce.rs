@@ -18,7 +18,7 @@ Examples:
   ivoro report runs --out report                   then: all that is finished, as one page
 
 A cell is one command `ivoro run`: a protocol, a class order, a seed and some methods. It leaves
-run.json, the CSV files and cell.json in a folder of its own. The same command again goes on where a
+run.json, the CSV files and cell.json in a folder of its own. The same command again resumes where a
 job was stopped: what is finished is not computed again, unless the data, the recipe or the network
 have changed. A cell that fails does not stop the others; it is named at the end, and the exit code
 is 1.

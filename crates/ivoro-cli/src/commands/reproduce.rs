@@ -1,4 +1,4 @@
-//! A grid of runs as one job that can be stopped and goes on where it was.
+//! A grid of runs as one job that can be stopped and resumes where it was.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! One image a query and four: two tasks, side by side.
+//! One image per query and four: two tasks, side by side.
 
 use crate::figures::Shown;
 use crate::group::{Group, Row};
@@ -66,7 +66,7 @@ pub(crate) fn side_by_side(group: &Group<'_>) -> Option<Shown> {
         names.push(one.row.label.replace("iVoro-", ""));
     }
     let values: Vec<f64> = dots.iter().map(|dot| dot.at.1).collect();
-    let title = format!("{}: one image a query and {size}", group.title());
+    let title = format!("{}: one image per query and {size}", group.title());
     let mut kinds = vec![
         ("one image".to_owned(), palette::line(0)),
         (format!("{size} images, voted"), palette::line(1)),

@@ -48,7 +48,7 @@ pub fn build(inputs: &Inputs) -> Report {
         section("phases", "Accuracy over phases", charts::phases(&mut album, &groups)),
         section(
             "protocols",
-            "One image a query, and bursts",
+            "One image per query, and bursts",
             protocols::section(&mut album, &groups),
         ),
         section("plane", "Diagrams in the plane", charts::plane(&mut album, inputs)),

@@ -77,9 +77,9 @@ fn sentence(family: &str, differences: &[(f64, f64)], size: usize) -> String {
     let verdict = match (single, burst) {
         (0, 0) if between == 0 => "Neither matches it.".to_owned(),
         (0, 0) => format!("Neither matches it; it lies between the two for {between} of {all}."),
-        (single, 0) if single == all => "One image a query matches it; bursts do not.".to_owned(),
-        (0, burst) if burst == all => "Bursts match it; one image a query does not.".to_owned(),
-        _ => format!("One image a query matches it for {single} of {all}, bursts for {burst}."),
+        (single, 0) if single == all => "One image per query matches it; bursts do not.".to_owned(),
+        (0, burst) if burst == all => "Bursts match it; one image per query does not.".to_owned(),
+        _ => format!("One image per query matches it for {single} of {all}, bursts for {burst}."),
     };
     let range = |pick: fn(&(f64, f64)) -> f64| {
         let values = || differences.iter().map(pick);

@@ -73,7 +73,7 @@ fn line((run, at): (usize, usize), method: &MethodRecord, most: usize, outdated:
     let auroc = method.phases.iter().rev().find_map(|phase| phase.rejection_auroc);
     let kept = match (method.exemplar_free, method.exemplars) {
         (true, _) => String::new(),
-        (false, Some(count)) => format!(" (keeps {count} samples a class)"),
+        (false, Some(count)) => format!(" (keeps {count} samples per class)"),
         (false, None) => " (keeps samples)".to_owned(),
     };
     let summary = &method.summary;

@@ -53,7 +53,7 @@ fn what_keeps_samples_is_set_apart_and_never_the_best() {
     assert_eq!(marks.len(), 2);
     let pass = table.find(">PASS<").unwrap();
     assert!(marks.iter().all(|mark| *mark > pass && *mark < pass + 600), "{table}");
-    assert!(page.contains("keeps 20 samples a class"));
+    assert!(page.contains("keeps 20 samples per class"));
 }
 
 #[test]
@@ -131,14 +131,14 @@ fn which_protocol_matches_the_paper_is_said_plainly() {
     };
     let plain = said("<li>Without rotations (2)");
     assert!(plain.contains("differs from the paper by −0.05 to +0.61 points, 4 images"), "{plain}");
-    assert!(plain.ends_with("One image a query matches it; bursts do not."), "{plain}");
+    assert!(plain.ends_with("One image per query matches it; bursts do not."), "{plain}");
     let turned = said("<li>With AC, where four rotations of the image vote (2)");
     assert!(
         turned.ends_with("Neither matches it; it lies between the two for 2 of 2."),
         "{turned}"
     );
     let added = said("<li>With AI, where distances of four rotations are added (1)");
-    assert!(added.ends_with("Bursts match it; one image a query does not."), "{added}");
+    assert!(added.ends_with("Bursts match it; one image per query does not."), "{added}");
     // what keeps samples is in the table alone, marked
     assert!(page.contains("iCaRL-CNN (keeps samples)"));
 }
