@@ -53,9 +53,13 @@ def test_arrays_are_the_same_as_their_file(shipped):
     place = {name: at for at, name in enumerate(data.classes)}
     train, test = ((X, np.array([place[name] for name in y])) for X, y in (data.train, data.test))
     options = {"protocol": "10+5x2", "variants": ["iVoro-NAIL"], "order": "identity"}
-    arrays = ivoro.run((*train, *test), **options).record()
-    file = ivoro.run(shipped, **options).record()
-    assert untimed(arrays)["methods"] == untimed(file)["methods"]
+    arrays = untimed(ivoro.run((*train, *test), **options).record())["methods"]
+    file = untimed(ivoro.run(shipped, **options).record())["methods"]
+    # the samples lie in another order, which may change the last digit of a mean loss and nothing else
+    for ours, theirs in zip(arrays, file, strict=True):
+        for one, other in zip(ours["choices"], theirs["choices"], strict=True):
+            assert one.pop("losses") == pytest.approx(other.pop("losses"), rel=1e-12)
+    assert arrays == file
 
 
 def test_groups_of_variants_leave_out_what_the_features_can_not_do(samples, queries):
