@@ -84,6 +84,11 @@ impl Tale {
             let text = format!("{}: nothing new, all photos were taught before", paths.join(", "));
             return Failure::Usage(text);
         }
+        if !self.unread.is_empty() && self.unread.iter().all(|(_, it)| it.kind == "without a class")
+        {
+            let text = "no class is known: put the photos into a folder named after it, or name it with --class";
+            return Failure::Usage(format!("{}: {text}", paths.join(", ")));
+        }
         let all = counted(self.unread.len() + self.others.len(), "file", "files");
         let kinds = self.kinds();
         let kinds = if kinds.is_empty() { kinds } else { format!(": {kinds}") };
