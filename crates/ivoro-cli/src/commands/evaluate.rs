@@ -117,10 +117,11 @@ fn features(
     if let Some(described) = network_of(&file, path, model.taught())? {
         model.check_described_network(&described)?;
     }
-    if let Ok(set) = file.asking() {
+    if file.test.is_some() || file.all.is_some() {
+        let set = file.asking()?;
         return Ok((set.points().clone(), set.labelled().cloned()));
     }
-    let samples = read(path, input)?.learning()?;
+    let samples = file.learning()?;
     eprintln!("note: {} has only a train part; it is asked", path.display());
     Ok((samples.points().clone(), Some(samples)))
 }
@@ -141,10 +142,6 @@ fn labelled(
     let options =
         OpenOptions { test_share: 0.0, broken: reading.broken(), ..OpenOptions::default() };
     if let Some(dataset) = Dataset::open_known(data, &options)? {
-        let rows: Vec<usize> = (0..dataset.train.len()).collect();
-        if let Some(fit) = network.fit_of(&dataset.train, &rows)? {
-            model.check_described_network(&network.describe(fit))?;
-        }
         return of_dataset(model, network, dataset, data, reading.broken());
     }
     let folder = match test_part(data) {
@@ -187,6 +184,9 @@ fn of_dataset(
         dataset.train = dataset.test.clone();
     }
     let rows: Vec<usize> = (0..dataset.train.len()).collect();
+    if let Some(fit) = network.fit_of(&dataset.train, &rows)? {
+        model.check_described_network(&network.describe(fit))?;
+    }
     let bar = progress::bar(rows.len());
     bar.set_message("images");
     let mut done = |count: usize| bar.set_position(count as u64);

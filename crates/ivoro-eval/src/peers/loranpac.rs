@@ -20,15 +20,13 @@ use rayon::prelude::*;
 use super::PeerSettings;
 use super::checked::Method;
 use super::intake::{Phase, sums};
+use super::regression::negated_scores;
 use super::rows::{append, single, single_bytes};
 use super::spectrum::Spectrum;
 use ivoro::Matrix;
 use ivoro::Result;
 use ivoro::lift::Lift;
 use ivoro::linalg::{self, Symmetric};
-
-/// Rows lifted at a time when queries are answered.
-const ROWS: usize = 2048;
 
 #[derive(Debug)]
 pub(super) struct Loranpac {
@@ -110,17 +108,7 @@ impl Method for Loranpac {
     }
 
     fn measure(&self, points: &Matrix) -> Result<Matrix> {
-        let classes = self.weights.rows();
-        let mut out = Matrix::zeros(points.rows(), classes);
-        let lift = self.lift(points.cols());
-        for (block, out) in out.as_mut_slice().chunks_mut(ROWS * classes).enumerate() {
-            let first = block * ROWS;
-            let rows: Vec<usize> = (first..first + out.len() / classes).collect();
-            let lifted = lift.apply(&points.select(&rows));
-            let scores = linalg::times_transposed(&lifted, &self.weights);
-            out.par_iter_mut().zip(scores.as_slice()).for_each(|(out, score)| *out = -score);
-        }
-        Ok(out)
+        Ok(negated_scores(self.lift(points.cols()), points, &self.weights))
     }
 
     fn bytes(&self) -> usize {

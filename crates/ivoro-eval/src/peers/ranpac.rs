@@ -10,16 +10,15 @@
 //! which is exactly the regression on all samples so far. λ is chosen once, on the first phase
 //! (see [`super::ridge`]), where the published program chooses anew in every phase.
 
-use rayon::prelude::*;
-
 use super::checked::Method;
 use super::intake::{Phase, members, sums};
+use super::regression::negated_scores;
 use super::rows::{append, single, single_bytes, triangle};
 use super::{PeerSettings, ridge};
 use ivoro::Matrix;
 use ivoro::Result;
 use ivoro::lift::Lift;
-use ivoro::linalg::{self, Symmetric};
+use ivoro::linalg::Symmetric;
 
 /// Rows lifted at a time: 80 MB at the default dimension.
 const ROWS: usize = 2048;
@@ -93,17 +92,7 @@ impl Method for Ranpac {
     }
 
     fn measure(&self, points: &Matrix) -> Result<Matrix> {
-        let classes = self.weights.rows();
-        let mut out = Matrix::zeros(points.rows(), classes);
-        let lift = self.lift(points.cols());
-        for (block, out) in out.as_mut_slice().chunks_mut(ROWS * classes).enumerate() {
-            let first = block * ROWS;
-            let rows: Vec<usize> = (first..first + out.len() / classes).collect();
-            let scores =
-                linalg::times_transposed(&lift.apply(&points.select(&rows)), &self.weights);
-            out.par_iter_mut().zip(scores.as_slice()).for_each(|(out, score)| *out = -score);
-        }
-        Ok(out)
+        Ok(negated_scores(self.lift(points.cols()), points, &self.weights))
     }
 
     fn bytes(&self) -> usize {

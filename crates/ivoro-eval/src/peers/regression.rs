@@ -1,9 +1,29 @@
 //! Ridge regression that learns phase by phase: a Gram matrix and what belongs to each class.
 
+use rayon::prelude::*;
+
 use super::rows::{single, single_bytes, triangle};
 use ivoro::Matrix;
 use ivoro::Result;
+use ivoro::lift::Lift;
 use ivoro::linalg::{self, Symmetric};
+
+/// Points that are lifted together when they are measured.
+const ROWS: usize = 2048;
+
+/// The scores of lifted points, negated, since the least distance wins; one row of `weights` per class.
+pub(super) fn negated_scores(lift: Lift, points: &Matrix, weights: &Matrix) -> Matrix {
+    let classes = weights.rows();
+    let mut out = Matrix::zeros(points.rows(), classes);
+    for (block, out) in out.as_mut_slice().chunks_mut(ROWS * classes).enumerate() {
+        let first = block * ROWS;
+        let rows: Vec<usize> = (first..first + out.len() / classes).collect();
+        let lifted = lift.apply(&points.select(&rows));
+        let scores = linalg::times_transposed(&lifted, weights);
+        out.par_iter_mut().zip(scores.as_slice()).for_each(|(out, score)| *out = -score);
+    }
+    out
+}
 
 /// `(HᵀH + λ·I)⁻¹·HᵀT` for all rows H and targets T so far.
 #[derive(Debug)]

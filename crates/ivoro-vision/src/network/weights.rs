@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use half::f16;
+use half::slice::HalfFloatSliceExt;
 use ivoro::codec::safetensors_header::{self, Entry, F16, F32};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -379,11 +380,18 @@ fn take(path: &Path, found: &Found, parameter: &Parameter) -> Result<Vec<f32>> {
         );
         return Err(Error::malformed(path, what));
     }
+    floats(path, name, view)
+}
+
+/// The numbers of a tensor, all of them finite.
+pub(super) fn floats(path: &Path, name: &str, view: &TensorView<'_>) -> Result<Vec<f32>> {
     let data = view.data();
     let values: Vec<f32> = match view.dtype() {
         Dtype::F32 => data.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
         Dtype::F16 => {
-            data.as_chunks::<2>().0.iter().map(|&b| f16::from_le_bytes(b).to_f32()).collect()
+            let halves = data.as_chunks::<2>().0.iter().map(|&bytes| f16::from_le_bytes(bytes));
+            // all at once: the instructions of the CPU for that are many times as fast
+            halves.collect::<Vec<f16>>().to_f32_vec()
         }
         Dtype::BF16 => {
             let numbers = data.as_chunks::<2>().0.iter();
