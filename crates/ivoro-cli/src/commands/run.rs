@@ -7,12 +7,13 @@ use indicatif::ProgressBar;
 use ivoro::{ModelOptions, Split};
 use ivoro_eval::comparison::{self, Method, Provenance};
 use ivoro_eval::peers::PeerSettings;
+use ivoro_eval::picture::Picture;
 use ivoro_eval::record::{MethodRecord, NamedValues, RunRecord};
 use ivoro_eval::{ClassOrder, Protocol, Run, Stream};
 use ivoro_vision::baselines::Baseline;
 
 use super::baselines::{self, Baselines};
-use super::figure::{self, Picture};
+use super::figure;
 use super::ledger::Ledger;
 use super::source::{Source, TuningSet};
 use crate::args::RunArguments;
@@ -226,7 +227,9 @@ impl Heads {
             if flat {
                 figure::write(&path, kind, &picture.scene(variant, SAMPLES)?)?;
             } else if let Some(perplexity) = figure::perplexity(self.stream.test().len()) {
+                let spinner = progress::spinner(&format!("t-SNE of {variant}"));
                 let placed = picture.embedding(variant, SAMPLES, perplexity, STEPS)?;
+                spinner.finish_and_clear();
                 figure::write(&path, kind, &placed)?;
             }
         }
