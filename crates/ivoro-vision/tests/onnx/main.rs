@@ -4,6 +4,7 @@ mod builtin;
 mod features;
 mod fixtures;
 mod hostile;
+mod transformer;
 
 use std::path::Path;
 
