@@ -146,7 +146,7 @@ export async function send(method, path, options = {}) {
     if ((response.status === 503 || response.status === 429) && !options.once && attempt < 60) {
       const seconds = Math.min(30, Number(response.headers.get('Retry-After')) || 1);
       const told = await problem(response);
-      await wait(seconds, attempt < 2 ? '' : `The server is busy: ${told.message}. Trying again in ${seconds} s.`, options.patience ?? options.signal);
+      await wait(seconds, attempt < 2 && response.status === 503 ? '' : `The server asks to wait: ${told.message}. Trying again in ${seconds} s.`, options.patience ?? options.signal);
       continue;
     }
     if (!response.ok) throw await problem(response);
@@ -165,18 +165,13 @@ export async function write(method, path, value, options = {}) {
 }
 
 // Multipart by hand: a repeat must have the same bytes, and the browser's own boundary changes each time.
-export function multipart(fields, files) {
+export function multipart(parts) {
   const boundary = `ivoro-${newKey()}`;
   const escape = (name) => name.replace(/["\r\n]/g, (sign) => `%${sign.charCodeAt(0).toString(16).padStart(2, '0').toUpperCase()}`);
-  const parts = [];
-  for (const [name, value] of Object.entries(fields)) {
-    parts.push(`--${boundary}\r\nContent-Disposition: form-data; name="${escape(name)}"\r\n\r\n${value}\r\n`);
-  }
-  for (const { field = 'image', name, data, type } of files) {
-    parts.push(`--${boundary}\r\nContent-Disposition: form-data; name="${field}"; filename="${escape(name)}"\r\nContent-Type: ${type || 'application/octet-stream'}\r\n\r\n`, data, '\r\n');
-  }
-  parts.push(`--${boundary}--\r\n`);
-  return { body: new Blob(parts), type: `multipart/form-data; boundary=${boundary}` };
+  const pieces = parts.flatMap(({ field = 'image', text, name, data, type }) => (data === undefined
+    ? [`--${boundary}\r\nContent-Disposition: form-data; name="${field}"\r\n\r\n${text}\r\n`]
+    : [`--${boundary}\r\nContent-Disposition: form-data; name="${field}"; filename="${escape(name)}"\r\nContent-Type: ${type || 'application/octet-stream'}\r\n\r\n`, data, '\r\n']));
+  return { body: new Blob([...pieces, `--${boundary}--\r\n`]), type: `multipart/form-data; boundary=${boundary}` };
 }
 
 // Server-sent events with a token: EventSource can't carry one.

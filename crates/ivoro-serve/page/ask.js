@@ -13,7 +13,7 @@ const MOST_CARDS = 60;
 const LIVE_PAUSE = 250;
 
 export async function ask(items, { keep = false, signal, once = false } = {}) {
-  const { body, type } = multipart({}, items);
+  const { body, type } = multipart(items);
   const query = `top=3&map=true${keep ? '&keep_unknown=true' : ''}`;
   return write('POST', `${base()}/ask?${query}`, undefined, { body, type, key: false, signal, once });
 }
@@ -226,10 +226,10 @@ export function begin() {
   const input = $('#ask-files');
   const files = async (list) => askAll(await fromFiles(list));
   camera = new Camera($('#ask-camera'), { controls: [h('button', { type: 'button', on: { click: keepFrame } }, 'Keep this answer')], taken: files });
-  camera.closed = () => { live?.abort(); live = null; show($('#ask-camera-button'), true); };
+  camera.closed = () => { live?.abort(); live = null; show($('#ask-drop'), true); };
   $('#ask-files-button').addEventListener('click', () => input.click());
   input.addEventListener('change', async () => { await files(input.files); input.value = ''; });
-  $('#ask-camera-button').addEventListener('click', async () => { if (await camera.start()) { show($('#ask-camera-button'), false); $('button', camera.holder).focus(); liveLoop(); } });
+  $('#ask-camera-button').addEventListener('click', async () => { if (await camera.start()) { show($('#ask-drop'), false); $('button', camera.holder).focus(); liveLoop(); } });
   offer($('#ask-camera-button'), files);
   document.addEventListener('model-changed', draw);
   document.addEventListener('model-chosen', () => { $('#answers').replaceChildren(); });

@@ -1,7 +1,7 @@
 // Correct: undo, photos that are in the wrong class, and the classes themselves.
 
-import { send, write } from './api.js';
-import { $, count, h, question, save, say, show, swatch, toast, when } from './dom.js';
+import { write } from './api.js';
+import { $, count, h, past, question, save, say, show, swatch, toast, when } from './dom.js';
 import { base, knows, may, model, refresh } from './model.js';
 import { tile } from './photos.js';
 import * as store from './store.js';
@@ -26,7 +26,7 @@ function describe(told) {
   if (typeof told.what === 'string' && !told.verb) return told.what;
   const verb = told.verb ?? told.what ?? told.undo ?? 'change';
   const classes = [told.classes ?? told.class ?? []].flat();
-  const parts = [String(verb).replaceAll('_', ' ')];
+  const parts = [past(verb)];
   if (told.samples) parts.push(count(told.samples, 'photo'));
   if (classes.length) parts.push(classes.slice(0, 4).join(', '));
   if (told.into) parts.push(`now ${told.into}`);
@@ -90,12 +90,18 @@ async function move(event) {
   const list = chosen().filter((record) => record.class !== name);
   await attempt(async () => {
     if (!list.length) throw new Error(`They are in ${name} already.`);
-    const told = await write('POST', `${base()}/relabel`, { receipts: receiptsOf(list), class: name });
-    const fresh = (told.receipts ?? told.taught ?? []).map((one) => one.receipt ?? one);
     const before = list.map((record) => ({ ...record }));
-    list.forEach((record, index) => { record.class = name; record.receipt = fresh[index] ?? record.receipt; record.hash = told.hash; });
-    await store.put(list);
-    remember({ steps: 1, after: told.hash, revert: () => store.put(before) });
+    const classes = [...new Set(list.map((record) => record.class))];
+    let hash;
+    // a class at a time: what came from several can't be undone
+    for (const from of classes) {
+      const part = list.filter((record) => record.class === from);
+      const told = await write('POST', `${base()}/relabel`, { receipts: receiptsOf(part), class: name });
+      part.forEach((record, index) => Object.assign(record, { class: name, receipt: told.receipts?.[index] ?? record.receipt, hash: told.hash }));
+      await store.put(part);
+      hash = told.hash;
+    }
+    remember({ steps: classes.length, after: hash, text: `${count(list.length, 'photo')} moved to ${name}`, revert: () => store.put(before) });
     return `${count(list.length, 'photo')} moved to ${name}.`;
   });
 }
@@ -105,7 +111,7 @@ async function takeOut() {
   await attempt(async () => {
     const told = await write('POST', `${base()}/retract`, { receipts: receiptsOf(list) });
     await store.remove(list.map((record) => record.id));
-    remember({ steps: 1, after: told.hash, revert: () => store.put(list) });
+    remember({ steps: 1, after: told.hash, text: `${count(list.length, 'photo')} taken out`, revert: () => store.put(list) });
     return `${count(list.length, 'photo')} taken out.`;
   });
 }
@@ -155,26 +161,26 @@ async function rename(one) {
 }
 
 async function moveInto(one) {
-  await question({ title: `Move ${one.name} into another class`, text: `All ${count(one.samples, 'photo')} of ${one.name} will count as the other class. ${one.name} is gone then.`, label: 'Other class', classes: true, yes: 'Move', act: async (into) => {
+  await question({ title: `Move ${one.name} into another class`, text: `All ${count(one.samples, 'photo')} of ${one.name} will count as the other class. ${one.name} is gone then. This can’t be undone.`, label: 'Other class', classes: true, yes: 'Move', act: async (into) => {
     if (into === one.name || !knows(into)) throw new Error('Choose another class that it knows.');
-    await changed(one.name, into, await write('PATCH', path(one.name), { into }), `${one.name} is a part of ${into} now.`);
+    await changed(one.name, into, await write('PATCH', path(one.name), { into }), `${one.name} is a part of ${into} now.`, false);
   } });
 }
 
-async function changed(from, to, told, text) {
+async function changed(from, to, told, text, undoable = true) {
   const before = (await store.ofModel(model.name)).filter((record) => record.class === from);
   await store.put(before.map((record) => ({ ...record, class: to })));
-  remember({ steps: 1, after: told.hash, revert: () => store.put(before) });
+  if (undoable) remember({ steps: 1, after: told.hash, text: `${from} renamed to ${to}`, revert: () => store.put(before) });
   await refresh();
   await enter();
-  toast(text, h('button', { type: 'button', on: { click: undoLast } }, 'Undo'));
+  toast(text, ...(undoable ? [h('button', { type: 'button', on: { click: undoLast } }, 'Undo')] : []));
 }
 
 async function forget(one) {
   await question({
-    title: `Forget ${one.name}?`, text: `The model will be as if ${one.name} had never been taught. Its ${count(one.samples, 'photo')} and their receipts in this browser are gone.`, yes: 'Forget', danger: true,
-    act: async () => {
-      const told = await (await send('DELETE', path(one.name))).json();
+    title: `Forget ${one.name}?`, text: `The model will be as if ${one.name} had never been taught. Its ${count(one.samples, 'photo')} and their receipts in this browser are gone. This can’t be undone.`, yes: 'Forget', danger: true, check: 'Take its name out of the journal too',
+    act: async (_, strike) => {
+      const told = await forgotten(one.name, strike);
       await store.update(model.name, (record) => (record.class === one.name ? null : undefined));
       await refresh();
       await enter();
@@ -183,8 +189,19 @@ async function forget(one) {
   });
 }
 
+// A model that keeps one scatter for all classes forgets one by the receipts of all its photos.
+async function forgotten(name, strike) {
+  try {
+    return await write('DELETE', path(name), { strike });
+  } catch (error) {
+    const receipts = receiptsOf((await store.ofModel(model.name)).filter((record) => record.class === name));
+    if (error.status !== 409 || !receipts.length) throw error;
+    return write('DELETE', path(name), { strike, receipts });
+  }
+}
+
 function drawReceipt(told, one) {
-  const facts = { Class: told.class ?? one.name, Photos: told.samples ?? one.samples, 'Model before': told.hash_before, 'Model after': told.hash_after };
+  const facts = { Class: one.name, Photos: told.samples ?? one.samples, 'Model before': told.hash_before, 'Model after': told.hash_after ?? told.hash };
   const heading = h('h3', { tabIndex: -1 }, `${one.name} is forgotten`);
   $('#forget-receipt').replaceChildren(h('div', { className: 'card stack' }, heading,
     h('p', {}, 'This receipt proves it: the hashes of the model file before and after.'),

@@ -34,9 +34,9 @@ export const count = (n, one, many = `${one}s`) => `${n.toLocaleString('en')} ${
 
 export function percent(share) {
   if (share === null || share === undefined || Number.isNaN(share)) return '–';
-  if (share > 0.995 && share < 1) return '> 99 %';
-  if (share > 0 && share < 0.005) return '< 1 %';
-  return `${Math.round(share * 100)} %`;
+  if (share > 0.995 && share < 1) return '>\u00a099\u00a0%';
+  if (share > 0 && share < 0.005) return '<\u00a01\u00a0%';
+  return `${Math.round(share * 100)}\u00a0%`;
 }
 
 export function bytes(n) {
@@ -53,6 +53,9 @@ export function when(seconds) {
   if (ago < 3600) return `${count(Math.floor(ago / 60), 'minute')} ago`;
   return new Date(seconds * 1000).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 }
+
+const PAST = { learn: 'learned', teach: 'taught', update: 'taught more', forget: 'forgot', retract: 'took out', relabel: 'moved', rename: 'renamed', merge: 'merged', seal: 'sealed', join: 'joined', undo: 'undid', replace: 'replaced' };
+export const past = (verb) => PAST[verb] ?? String(verb ?? '');
 
 // A hue of its own for each class: neighbours in the list lie far apart on the wheel.
 const hues = new Map();
@@ -103,7 +106,7 @@ export function save(blob, name) {
 }
 
 // Asks in a dialog. `act` gets what was typed; its error is shown and the dialog stays.
-export function question({ title, text, yes, label, value = '', classes = false, danger = false, act }) {
+export function question({ title, text, yes, label, value = '', classes = false, danger = false, check, act }) {
   const dialog = $('#question');
   const input = $('#question-input');
   const go = $('#question-yes');
@@ -111,6 +114,9 @@ export function question({ title, text, yes, label, value = '', classes = false,
   $('#question-text').textContent = text || '';
   $('#question-error').textContent = '';
   show($('#question-field'), Boolean(label));
+  show($('#question-check-field'), Boolean(check));
+  $('#question-check-label').textContent = check || '';
+  $('#question-check').checked = false;
   $('#question-label').textContent = label || '';
   input.value = value;
   input.required = Boolean(label);
@@ -129,7 +135,7 @@ export function question({ title, text, yes, label, value = '', classes = false,
       event.preventDefault();
       go.disabled = true;
       try {
-        finish((await act(input.value.trim())) ?? true);
+        finish((await act(input.value.trim(), $('#question-check').checked)) ?? true);
       } catch (error) {
         $('#question-error').textContent = error.message;
         go.disabled = false;

@@ -1,7 +1,7 @@
 // Keep and move: the model as a file, merging, what is in it and what was done to it.
 
 import { get, hasToken, leave as signOut, multipart, send, write } from './api.js';
-import { $, bytes, count, h, question, save, show, toast, when } from './dom.js';
+import { $, bytes, count, h, past, question, save, show, toast, when } from './dom.js';
 import { base, model, refresh, samples } from './model.js';
 import * as store from './store.js';
 
@@ -37,7 +37,7 @@ async function merge() {
   const before = model.classes.length;
   const parts = [{ field: 'model', name: file.name, data: file }];
   if (ancestor) parts.push({ field: 'ancestor', name: ancestor.name, data: ancestor });
-  const { body, type } = multipart({}, parts);
+  const { body, type } = multipart(parts);
   await write('POST', `${base()}/merge`, undefined, { body, type });
   await refresh();
   toast(`Merged. ${count(model.classes.length, 'class', 'classes')} now, ${before} before.`);
@@ -64,8 +64,6 @@ async function seal() {
 
 // ---- journal and audit
 
-const VERBS = { learn: 'learned', teach: 'taught', update: 'updated', forget: 'forgot', retract: 'took back', relabel: 'moved', rename: 'renamed', merge: 'merged', seal: 'sealed', join: 'joined', undo: 'undone' };
-
 const RIGHT = ['Photos', 'Numbers', 'Size'];
 
 function table(head, rows) {
@@ -79,14 +77,14 @@ async function drawJournal() {
   if (!entries.length) { $('#journal').replaceChildren(h('p', { className: 'quiet' }, 'Empty. Every lesson and every change will stand here: when, who and what; never a photo.')); return; }
   $('#journal').replaceChildren(table(['When', 'Who', 'What', 'Photos', 'Classes'], entries.slice(0, 200).map((one) => {
     const names = (one.classes ?? []).slice(0, 5).join(', ') + (one.more || (one.classes ?? []).length > 5 ? ' …' : '');
-    return [when(one.when ?? one.time), one.token ?? one.who ?? '–', VERBS[one.verb] ?? String(one.verb ?? ''), one.samples ?? '', one.into ? `${names} → ${one.into}` : names];
+    return [when(one.when ?? one.time), one.token ?? one.who ?? '–', past(one.verb), one.samples ?? '', one.into ? `${names} → ${one.into}` : names];
   })));
 }
 
 async function drawAudit() {
   const told = await get(`${base()}/audit`);
   const lines = Array.isArray(told) ? told : told.lines ?? told.kept ?? [];
-  const not = told.not_kept ?? [];
+  const lists = [['Not in it', told.not_kept ?? []], ['What the server keeps beside it', told.server ?? []]].filter(([, list]) => list.length);
   // one line for all classes: whoever wants each saves the list
   const sums = new Map();
   for (const { owner, what, numbers, bytes: size } of lines) {
@@ -100,7 +98,7 @@ async function drawAudit() {
   $('#audit').replaceChildren(...[
     lines.length ? table(['Whose', 'What', 'Numbers', 'Size'], [...sums.values()].map((row) => [row.whose, row.what, row.numbers, bytes(row.size)])) : h('p', { className: 'quiet' }, 'Nothing yet.'),
     lines.length ? h('p', { className: 'quiet' }, `${bytes(all)} in all. However many photos it learns, this does not grow.`) : '',
-    not.length ? h('div', {}, h('p', {}, h('strong', {}, 'Not in it:')), h('ul', { className: 'plain-list' }, not.map((line) => h('li', {}, line)))) : '',
+    ...lists.map(([title, list]) => h('details', {}, h('summary', {}, title), h('ul', { className: 'plain-list' }, list.map((line) => h('li', {}, line))))),
     h('div', { className: 'row' }, h('button', { type: 'button', on: { click: () => save(new Blob([`${JSON.stringify(told, null, 2)}\n`], { type: 'application/json' }), `${model.name}-audit.json`) } }, 'Save the whole list'))]);
 }
 

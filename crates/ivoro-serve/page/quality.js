@@ -24,7 +24,7 @@ function drawTiles(quality) {
   const needs = quality.needs_photos ?? [];
   $('#quality-tiles').replaceChildren(
     tileOf(quality.asked ? percent(quality.right / quality.asked) : '–', 'Right, asked before learned', quality.asked ? `${quality.right} of ${count(quality.asked, 'photo')}${low !== undefined ? `; likely ${percent(low)} to ${percent(high)}` : ''}` : 'nothing was asked yet'),
-    tileOf(String(model.classes.length), model.classes.length === 1 ? 'class' : 'classes', count(samples(), 'photo')),
+    tileOf(String(model.classes.length), model.classes.length === 1 ? 'Class' : 'Classes', count(samples(), 'photo')),
     h('div', { className: 'card tile-number' }, h('p', { className: 'quiet small' }, 'Needs photos most'), needs.length
       ? h('p', { className: 'row tight' }, needs.slice(0, 3).map((one) => { const name = one.class ?? one; return may('teach') ? h('button', { type: 'button', className: 'small', on: { click: () => more(name) } }, name) : h('span', {}, name); }))
       : h('p', { className: 'big' }, '–'), h('p', { className: 'quiet small' }, needs.length ? 'few photos, or often wrong' : 'no class stands out')),

@@ -1,6 +1,6 @@
 // Teach: photos are gathered in a tray, and then learned a few at a time, each asked before it is learned.
 
-import { get, multipart, newKey, write } from './api.js';
+import { get, multipart, write } from './api.js';
 import { Camera, holdButton, offer } from './camera.js';
 import { $, count, h, percent, say, show, svg, swatch } from './dom.js';
 import { base, model, refresh, samples } from './model.js';
@@ -10,6 +10,8 @@ import { remember, undo } from './undo.js';
 
 const BATCH_PHOTOS = 8;
 const BATCH_BYTES = 8e6;
+// A model chooses its variant by its first lesson: that one is larger.
+const FIRST_TIMES = 4;
 const SHOWN = 12;
 
 // Groups of photos that wait. The first holds those without a folder; the field above names it.
@@ -58,7 +60,7 @@ function drawGroup(group) {
   const total = h('span', { className: 'quiet numbers' }, count(group.photos.length, 'photo'));
   const name = group.folder
     ? h('label', { className: 'grow' }, h('span', { className: 'sr' }, 'Class of these photos'), nameField(group))
-    : h('span', { className: 'grow' });
+    : h('strong', { className: 'grow' }, 'Ready to teach');
   const tiles = group.photos.slice(-SHOWN).reverse().map((photo) => h('li', {}, h('button', {
     type: 'button', className: 'tile-button', 'aria-label': `Put back ${photo.name}`,
     on: { click: () => { group.photos.splice(group.photos.indexOf(photo), 1); drawTray(); } },
@@ -85,10 +87,11 @@ function interleaved(groups_) {
   return queue;
 }
 
-async function nextBatch(queue, skipped) {
+async function nextBatch(queue, skipped, first) {
   const batch = [];
+  const times = first ? FIRST_TIMES : 1;
   let size = 0;
-  while (queue.length && batch.length < BATCH_PHOTOS && (!batch.length || size + queue[0].photo.file.size <= BATCH_BYTES)) {
+  while (queue.length && batch.length < times * BATCH_PHOTOS && (!batch.length || size + queue[0].photo.file.size <= times * BATCH_BYTES)) {
     const item = queue.shift();
     try {
       item.data = await item.photo.file.arrayBuffer();
@@ -101,32 +104,42 @@ async function nextBatch(queue, skipped) {
   return batch;
 }
 
-// One request. The folder of a part's name says its class; a class with a slash in it goes alone.
+// One request. A class stands before the photos that are of it.
 async function learn(batch, patience) {
-  const names = new Set(batch.map((item) => item.name));
-  const single = names.size === 1;
-  const used = new Map();
-  const files = batch.map((item) => {
-    let name = item.photo.name.replace(/[/\\]/g, '_');
-    if (used.has(name)) name = `${used.size}-${name}`;
-    name = single ? name : `${item.name}/${name}`;
-    used.set(name, item);
-    item.part = name;
-    return { name, data: item.data, type: item.photo.file.type };
-  });
-  const { body, type } = multipart(single ? { class: batch[0].name } : {}, files);
-  const reply = await write('POST', `${base()}/samples`, undefined, { body, type, key: newKey(), patience });
-  const left = new Map((reply.skipped || []).map((one) => [one.name, one]));
-  const learned = batch.filter((item) => !left.has(item.part) && !left.has(item.photo.name));
-  learned.forEach((item, index) => { item.told = reply.taught[index]; });
-  return { reply, learned, left: [...left.values()] };
+  const parts = [];
+  const byName = new Map();
+  let before = null;
+  for (const item of batch) {
+    const own = item.photo.name;
+    const name = byName.has(own) ? `${byName.size + 1}-${own}` : own;
+    byName.set(name, item);
+    if (item.name !== before) parts.push({ field: 'class', text: item.name });
+    parts.push({ name, data: item.data, type: item.photo.file.type });
+    before = item.name;
+  }
+  const { body, type } = multipart(parts);
+  const reply = await write('POST', `${base()}/samples`, undefined, { body, type, patience });
+  for (const told of reply.taught) byName.get(told.name).told = told;
+  const learned = batch.filter((item) => item.told);
+  return { reply, learned, left: (reply.skipped || []).map((one) => ({ ...one, name: byName.get(one.name)?.photo.name ?? one.name })) };
 }
 
-async function keepReceipts(learned, hash, action) {
+// Where no photo of a request could be read, the server refuses all of it: then each is tried alone.
+async function learnAll(batch, patience, each) {
+  try {
+    await each(await learn(batch, patience));
+  } catch (error) {
+    if (![413, 422].includes(error.status)) throw error;
+    if (batch.length === 1) await each({ learned: [], left: [{ name: batch[0].photo.name, reason: error.message }] });
+    else for (const item of batch) await learnAll([item], patience, each);
+  }
+}
+
+async function keepReceipts(learned, hash) {
   const records = [];
   for (const { photo, name, told } of learned) {
     if (!told?.receipt) continue;
-    records.push({ model: model.name, class: told.class ?? name, receipt: told.receipt, thumb: await thumbnailOf(photo), name: photo.name, time: Date.now() / 1000, hash, action });
+    records.push({ model: model.name, class: told.class ?? name, receipt: told.receipt, thumb: await thumbnailOf(photo), name: photo.name, time: Date.now() / 1000, hash });
   }
   await store.add(records);
   return records.map((record) => record.id);
@@ -134,41 +147,30 @@ async function keepReceipts(learned, hash, action) {
 
 // Learns what `queue` holds and tells `progress` after each request. Also used by the other sections.
 export async function lesson(queue, { progress = () => {}, stopped = () => false, patience } = {}) {
-  const action = newKey();
   const outcome = { total: queue.length, learned: 0, asked: 0, right: 0, skipped: [], classes: new Set(), steps: 0, ids: [], error: null };
   while (queue.length && !stopped()) {
-    const batch = await nextBatch(queue, outcome.skipped);
+    const batch = await nextBatch(queue, outcome.skipped, !model.classes.length && !outcome.learned);
     if (!batch.length) continue;
-    const parts = splitBySlash(batch);
-    while (parts.length) {
-      const one = parts[0];
-      try {
-        const { reply, learned, left } = await learn(one, patience);
-        outcome.steps += learned.length ? 1 : 0;
-        outcome.learned += learned.length;
+    try {
+      await learnAll(batch, patience, async ({ reply, learned, left }) => {
         outcome.skipped.push(...left);
-        for (const item of learned) { outcome.classes.add(item.name); score(item.told, outcome); }
-        if (learned.length) model.hash = outcome.hash = reply.hash;
-        outcome.ids.push(...await keepReceipts(learned, reply.hash, action));
+        if (learned.length) {
+          outcome.steps += 1;
+          outcome.learned += learned.length;
+          model.hash = outcome.hash = reply.hash;
+          for (const item of learned) { outcome.classes.add(item.name); score(item.told, outcome); }
+          outcome.ids.push(...await keepReceipts(learned, reply.hash));
+        }
         progress(outcome, learned);
-        parts.shift();
-      } catch (error) {
-        outcome.error = error;
-        queue.unshift(...parts.flat());
-        break;
-      }
+      });
+    } catch (error) {
+      outcome.error = error;
+      queue.unshift(...batch.filter((item) => !item.told));
+      break;
     }
-    if (outcome.error) break;
   }
   if (outcome.steps) remember({ steps: outcome.steps, after: outcome.hash, text: `learned ${count(outcome.learned, 'photo')} of ${[...outcome.classes].slice(0, 4).join(', ')}`, revert: () => store.remove(outcome.ids) });
   return outcome;
-}
-
-function splitBySlash(batch) {
-  if (!batch.some((item) => /[/\\]/.test(item.name))) return [batch];
-  const byName = new Map();
-  for (const item of batch) byName.set(item.name, [...(byName.get(item.name) || []), item]);
-  return [...byName.values()];
 }
 
 // ---- the honest score
@@ -354,14 +356,14 @@ export function leave() { camera.close(); }
 export function begin() {
   const files = async (list) => gather(await fromFiles(list));
   camera = new Camera($('#teach-camera'), { controls: [holdButton('Hold to take photos', take)], taken: files });
-  camera.closed = () => show($('#teach-camera-button'), true);
+  camera.closed = () => show($('#teach-drop'), true);
   $('#teach-form').addEventListener('submit', teach);
   for (const kind of ['files', 'folder']) {
     const input = $(`#teach-${kind}`);
     $(`#teach-${kind}-button`).addEventListener('click', () => input.click());
     input.addEventListener('change', async () => { await files(input.files); input.value = ''; });
   }
-  $('#teach-camera-button').addEventListener('click', async () => { if (await camera.start()) { show($('#teach-camera-button'), false); $('.hold', camera.holder).focus(); } });
+  $('#teach-camera-button').addEventListener('click', async () => { if (await camera.start()) { show($('#teach-drop'), false); $('.hold', camera.holder).focus(); } });
   offer($('#teach-camera-button'), files);
   $('#teach-clear').addEventListener('click', () => { groups = []; unread = []; drawTray(); $('#teach-name').focus(); });
   $('#teach-name').addEventListener('input', () => { $('#teach-error').textContent = ''; drawActions(); });
