@@ -4,7 +4,7 @@ import { multipart, write } from './api.js';
 import { Camera, offer } from './camera.js';
 import { $, bar, count, h, percent, say, show, swatch, toast } from './dom.js';
 import { base, may, model, refresh } from './model.js';
-import { fromFiles, fromTransfer, thumbnailOf, tile } from './photos.js';
+import { fromFiles, fromTransfer, tile } from './photos.js';
 import { lesson, loadGrowth } from './teach.js';
 import { undo } from './undo.js';
 import { remembered } from './unknowns.js';
@@ -91,12 +91,11 @@ function card(photo) {
   return { element, answer, actions, photo };
 }
 
-function settle(card_, answer) {
+function settle(card_, answer, hash) {
   card_.answer.removeAttribute('aria-busy');
   drawAnswer(card_.answer, answer);
   if (answer.point) {
-    model.query = { point: answer.point, name: card_.photo.name, said: headline(answer) };
-    thumbnailOf(card_.photo).then((thumb) => { if (model.query) model.query.thumb = thumb; });
+    model.query = { point: answer.point, file: card_.photo.file, name: card_.photo.name, said: headline(answer), hash };
   }
   const id = answer.unknown_id ?? answer.id;
   if (id !== undefined && answer.unknown) remembered(id, card_.photo);
@@ -129,7 +128,7 @@ function actionsFor(card_, answer) {
 function learned(card_, as) {
   const back = h('button', { type: 'button', className: 'plain', on: { click: async () => {
     try {
-      await undo();
+      await undo({ own: true });
       loadGrowth();
       card_.actions.replaceChildren(h('p', {}, 'Undone.'));
     } catch (error) { toast(error.message); }
@@ -159,7 +158,7 @@ async function askOne(one) {
     const reply = await ask([{ name: one.photo.name, data, type: one.photo.file.type }], { keep: Boolean(model.details.keep_unknowns) && may('teach') });
     const answer = reply.answers?.[0];
     if (!answer) throw new Error(reply.skipped?.[0]?.reason || 'no answer');
-    settle(one, answer);
+    settle(one, answer, reply.hash);
     say(`${one.photo.name}: ${sentence(answer)}`);
   } catch (error) {
     one.answer.removeAttribute('aria-busy');
@@ -188,7 +187,7 @@ async function liveLoop() {
           drawAnswer(box, answer);
           if (headline(answer) !== before) say(sentence(answer));
           before = headline(answer);
-          if (answer.point) model.query = { point: answer.point, name: 'camera', said: headline(answer) };
+          if (answer.point) model.query = { point: answer.point, file: frame, name: 'camera.jpg', said: headline(answer), hash: reply.hash };
         }
       } catch (error) {
         if (session.signal.aborted) return;

@@ -34,9 +34,9 @@ function describe(told) {
   return `${parts.join(' · ')}${time ? ` · ${when(time)}` : ''}`;
 }
 
-async function undoLast() {
+async function undoLast(own) {
   try {
-    await undo();
+    await undo({ own });
     toast('Undone.');
     loadGrowth();
   } catch (error) { toast(error.message); }
@@ -125,7 +125,7 @@ async function attempt(act) {
     $('#picked-class').value = '';
     await refresh();
     await enter();
-    toast(text, h('button', { type: 'button', on: { click: undoLast } }, 'Undo'));
+    toast(text, h('button', { type: 'button', on: { click: () => undoLast(true) } }, 'Undo'));
   } catch (error) {
     $('#picked-error').textContent = error.message;
   }
@@ -173,7 +173,7 @@ async function changed(from, to, told, text, undoable = true) {
   if (undoable) remember({ steps: 1, after: told.hash, text: `${from} renamed to ${to}`, revert: () => store.put(before) });
   await refresh();
   await enter();
-  toast(text, ...(undoable ? [h('button', { type: 'button', on: { click: undoLast } }, 'Undo')] : []));
+  toast(text, ...(undoable ? [h('button', { type: 'button', on: { click: () => undoLast(true) } }, 'Undo')] : []));
 }
 
 async function forget(one) {
@@ -217,7 +217,7 @@ export async function enter() {
 }
 
 export function begin() {
-  $('#undo-button').addEventListener('click', undoLast);
+  $('#undo-button').addEventListener('click', () => undoLast(false));
   $('#gallery-class').addEventListener('change', () => { shown = PAGE; drawTiles(); });
   $('#picked').addEventListener('submit', move);
   $('#picked-out').addEventListener('click', takeOut);

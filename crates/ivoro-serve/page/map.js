@@ -2,6 +2,7 @@
 
 import { get } from './api.js';
 import { $, h, hue, svg } from './dom.js';
+import { ask, headline } from './ask.js';
 import { base, model } from './model.js';
 
 const WIDTH = 960;
@@ -106,11 +107,24 @@ function drawLabel({ class: name, centre }) {
 
 function drawQuery() {
   const query = model.query;
-  if (!query || query.model !== undefined && query.model !== model.name) return [];
+  if (!query) return [];
   const [x, y] = query.point;
   if (!(x >= 0 && x <= WIDTH && y >= 0 && y <= HEIGHT)) return [];
   const title = svg('title', {}, `${query.name}: ${query.said}`);
   return [svg('g', { class: 'query-point', transform: `translate(${x} ${y})` }, title, svg('circle', { class: 'halo' }), svg('circle', { class: 'spot' }))];
+}
+
+// The model may have learned since: then the photo lies elsewhere.
+async function placeQuery(hash) {
+  const query = model.query;
+  if (!query || query.hash === hash) return;
+  try {
+    const reply = await ask([{ name: query.name, data: await query.file.arrayBuffer(), type: query.file.type }]);
+    const [answer] = reply.answers;
+    model.query = answer.point ? { ...query, point: answer.point, said: headline(answer), hash: reply.hash } : null;
+  } catch {
+    model.query = null;
+  }
 }
 
 export async function drawMap() {
@@ -129,6 +143,7 @@ export async function drawMap() {
     note.textContent = '';
     return;
   }
+  await placeQuery(told.hash);
   labels = [];
   const names = told.cells.map((cell) => cell.class);
   picture = svg('svg', { class: 'map', tabindex: 0, role: 'group', 'aria-label': `Map of ${names.length} classes. Arrow keys move it, plus and minus zoom, zero shows all.` },

@@ -20,9 +20,14 @@ export const samples = () => model.classes.reduce((sum, one) => sum + one.sample
 export const knows = (name) => model.classes.some((one) => one.name === name);
 
 let running = null;
-// Asks the server again what the model is. Calls that come meanwhile share one answer.
+let next = null;
+// Asks the server again what the model is. What is asked meanwhile is answered by one later look.
 export function refresh() {
-  running ||= (async () => {
+  if (running) {
+    next ||= running.catch(() => {}).then(() => { next = null; return refresh(); });
+    return next;
+  }
+  running = (async () => {
     try {
       const [details, classes] = await Promise.all([get(base()), get(`${base()}/classes`)]);
       model.details = details;

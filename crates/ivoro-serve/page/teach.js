@@ -13,6 +13,8 @@ const BATCH_BYTES = 8e6;
 // A model chooses its variant by its first lesson: that one is larger.
 const FIRST_TIMES = 4;
 const SHOWN = 12;
+// With more groups than that no pictures are shown before the lesson.
+const MOST_STRIPS = 6;
 
 // Groups of photos that wait. The first holds those without a folder; the field above names it.
 let groups = [];
@@ -61,12 +63,13 @@ function drawGroup(group) {
   const name = group.folder
     ? h('label', { className: 'grow' }, h('span', { className: 'sr' }, 'Class of these photos'), nameField(group))
     : h('strong', { className: 'grow' }, 'Ready to teach');
-  const tiles = group.photos.slice(-SHOWN).reverse().map((photo) => h('li', {}, h('button', {
+  const shown = groups.length > MOST_STRIPS ? 0 : SHOWN;
+  const tiles = group.photos.slice(-SHOWN).slice(0, shown).reverse().map((photo) => h('li', {}, h('button', {
     type: 'button', className: 'tile-button', 'aria-label': `Put back ${photo.name}`,
-    on: { click: () => { group.photos.splice(group.photos.indexOf(photo), 1); drawTray(); } },
+    on: { click: () => { group.photos.splice(group.photos.indexOf(photo), 1); drawTray(); $(waiting().length ? '#teach-go' : '#teach-name').focus(); } },
   }, tile(photo))));
-  const more = group.photos.length > SHOWN ? [h('li', { className: 'quiet more' }, `+ ${group.photos.length - SHOWN}`)] : [];
-  return h('div', { className: 'group' }, h('div', { className: 'row' }, name, total, remove), h('ul', { className: 'strip', 'aria-label': 'Photos that wait; press one to put it back' }, ...tiles, ...more));
+  const more = shown && group.photos.length > SHOWN ? [h('li', { className: 'quiet more' }, `+ ${group.photos.length - SHOWN}`)] : [];
+  return h('div', { className: 'group' }, h('div', { className: 'row' }, name, total, remove), shown ? h('ul', { className: 'strip', 'aria-label': 'Photos that wait; press one to put it back' }, ...tiles, ...more) : '');
 }
 
 function nameField(group) {
@@ -169,8 +172,13 @@ export async function lesson(queue, { progress = () => {}, stopped = () => false
       break;
     }
   }
-  if (outcome.steps) remember({ steps: outcome.steps, after: outcome.hash, text: `learned ${count(outcome.learned, 'photo')} of ${[...outcome.classes].slice(0, 4).join(', ')}`, revert: () => store.remove(outcome.ids) });
+  if (outcome.steps) remember({ steps: outcome.steps, after: outcome.hash, text: `learned ${count(outcome.learned, 'photo')} of ${[...outcome.classes].slice(0, 4).join(', ')}`, revert: () => store.remove(outcome.ids), receipts: () => receiptsOf(outcome.ids) });
   return outcome;
+}
+
+async function receiptsOf(ids) {
+  const own = new Set(ids);
+  return (await store.ofModel(model.name)).filter((record) => own.has(record.id)).map((record) => record.receipt);
 }
 
 // ---- the honest score
@@ -246,6 +254,9 @@ function drawProgress(outcome, learned) {
   drawGrowth();
 }
 
+// Leaving in the middle of a lesson is asked about.
+const warn = (event) => event.preventDefault();
+
 async function teach(event) {
   event.preventDefault();
   const chosen = waiting();
@@ -268,8 +279,10 @@ async function teach(event) {
   $('#lesson-strip').replaceChildren();
   $('#lesson-stop').onclick = () => stop.abort();
   $('#lesson-stop').focus();
+  addEventListener('beforeunload', warn);
   say(`Learning ${count(queue.length, 'photo')}.`);
   const outcome = await lesson(queue, { progress: drawProgress, stopped: () => stop.signal.aborted, patience: stop.signal });
+  removeEventListener('beforeunload', warn);
   const rest = new Set(queue.map((item) => item.photo));
   for (const group of groups) group.photos = group.photos.filter((photo) => rest.has(photo));
   unread = [];
@@ -299,7 +312,7 @@ function drawDone(outcome, rest) {
     const back = h('button', { type: 'button', on: { click: async () => {
       back.disabled = true;
       try {
-        await undo();
+        await undo({ own: true });
         await loadGrowth();
         place.replaceChildren(h('p', { role: 'status' }, `Undone. ${count(outcome.learned, 'photo')} taken out again.`));
       } catch (error) { parts.at(-1).append(h('p', { className: 'error', role: 'alert' }, error.message)); }

@@ -4,9 +4,13 @@ import { get, write } from './api.js';
 import { base, model, refresh } from './model.js';
 import * as store from './store.js';
 
+// The server keeps about this many changes. What is more goes back by its receipts, in one request.
+const MOST_STEPS = 15;
+
 const done = [];
 
-// `steps` requests led to the state `after`; `revert` puts this browser's receipts back as they were.
+// `steps` requests led to the state `after`. `revert` puts this browser's receipts back as they were; `receipts` are
+// those of all that was taught, where it was teaching.
 export function remember(action) {
   done.push({ model: model.name, ...action });
 }
@@ -26,16 +30,30 @@ export async function peek() {
   }
 }
 
-export async function undo() {
+async function back(steps) {
+  let hash = model.hash;
+  for (let step = 0; step < steps; step += 1) {
+    try {
+      // whatever somebody else did meanwhile is not undone in its place
+      hash = (await write('POST', `${base()}/undo`, undefined, { ifMatch: `"${hash}"` })).hash;
+    } catch (error) {
+      if (step === 0) throw error;
+      throw new Error(`Only the last ${step} of ${steps} steps could be undone. ${error.message}`);
+    }
+  }
+}
+
+// `own`: what this page did last, and nothing else.
+export async function undo({ own = false } = {}) {
   const action = matching();
   const state = model.hash;
-  let steps = 0;
+  if (own && !action) throw new Error('Something else was changed since. Photos can be taken out one by one in Correct.');
   try {
-    for (; steps < (action?.steps ?? 1); steps += 1) await write('POST', `${base()}/undo`);
+    if (action?.receipts && action.steps > MOST_STEPS) await write('POST', `${base()}/retract`, { receipts: await action.receipts() });
+    else await back(action?.steps ?? 1);
   } catch (error) {
     await refresh();
-    if (steps === 0) throw error;
-    throw new Error(`Only the last ${steps} of ${action?.steps} steps could be undone. ${error.message}`);
+    throw error;
   }
   if (action) {
     done.pop();
