@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use ivoro::{Points, Samples, Variant};
 
+use crate::ahead::look_at_parts;
 use crate::dataset::{Decoding, ImageInput, Images, Photo, Unread, decode_all, measure};
 use crate::error::Result;
 use crate::recogniser::{FrozenNetwork, Gathered};
@@ -73,14 +74,19 @@ impl FrozenNetwork {
         let fit = self.photo_fit(photos)?;
         let mut sieve = Sieve { photos, looking, ..Sieve::default() };
         let mut gathered = Gathered::default();
-        for (batch, part) in photos.chunks(self.batch()).enumerate() {
-            let first = batch * self.batch();
-            let inputs: Vec<ImageInput<'_>> = part.iter().map(Photo::input).collect();
-            let mut images = decode_all(&inputs, fit, looking.decoding)?;
-            sieve.sift(&mut images, first);
-            gathered.add(&images, first, self.look(&images, variant)?)?;
-            each_batch(first + part.len());
-        }
+        let inputs: Vec<ImageInput<'_>> = photos.iter().map(Photo::input).collect();
+        look_at_parts(
+            &inputs,
+            self.batch(),
+            |part| decode_all(part, fit, looking.decoding),
+            |images| self.look(images, variant),
+            |images, first| sieve.sift(images, first),
+            |images, first, seen| {
+                gathered.add(images, first, seen)?;
+                each_batch((first + self.batch()).min(photos.len()));
+                Ok(())
+            },
+        )?;
         let Gathered { blocks, rows, broken, truncated } = gathered;
         let Sieve { duplicates, contradictions, fingerprints, .. } = sieve;
         let points =

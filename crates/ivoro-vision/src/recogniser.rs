@@ -8,6 +8,7 @@ use ivoro::model::Prediction;
 use ivoro::model::{AskOptions, Predictor};
 use ivoro::{Matrix, Model, NetworkDescription, Points, Retracted, Retraction, Samples, Variant};
 
+use crate::ahead::look_at_parts;
 use crate::dataset::{Broken, Dataset, Decoding, ImageInput, Images, Split, Unread, decode_all};
 use crate::engine::cpu::{CpuEngine, Network};
 use crate::engine::onnx::{OnnxNetwork, OnnxOptions};
@@ -262,10 +263,14 @@ impl FrozenNetwork {
     ) -> Result<Seen<Points>> {
         let (fit, decoding) = (self.fit_of_queries()?, decoding.into());
         let mut gathered = Gathered::default();
-        for (batch, part) in images.chunks(self.batch).enumerate() {
-            let decoded = decode_all(part, fit, decoding)?;
-            gathered.add(&decoded, batch * self.batch, self.look(&decoded, variant)?)?;
-        }
+        look_at_parts(
+            images,
+            self.batch,
+            |part| decode_all(part, fit, decoding),
+            |images| self.look(images, variant),
+            |_, _| {},
+            |images, first, seen| gathered.add(images, first, seen),
+        )?;
         let Gathered { blocks, rows, broken, truncated } = gathered;
         if rows.is_empty() {
             return Ok(Seen { of: None, rows, broken, truncated });

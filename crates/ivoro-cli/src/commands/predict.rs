@@ -28,6 +28,9 @@ use crate::words::counted;
 /// Queries answered before the first results are printed; a whole number of bursts.
 const BATCH: usize = 4096;
 
+/// Parts of photos that are answered together: one is decoded while the network looks at another.
+const PARTS: usize = 4;
+
 /// The share of known queries that may be called unknown, where no other is asked for.
 const USUAL_REJECTION: f64 = 0.05;
 
@@ -103,7 +106,7 @@ fn predict_images(
     let mut printer = Printer::new(arguments, true, None);
     printer.known = known;
     let bar = progress::bar(all.len());
-    let at_once = recogniser.network().batch().next_multiple_of(size);
+    let at_once = (PARTS * recogniser.network().batch()).next_multiple_of(size);
     for (part, labels) in all.chunks(at_once).zip(labels.chunks(at_once)) {
         let inputs: Vec<ImageInput<'_>> = part.iter().map(Photo::input).collect();
         let seen = recogniser.ask_readable(&inputs, options, reading.decoding())?;

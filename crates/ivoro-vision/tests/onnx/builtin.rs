@@ -7,6 +7,7 @@ use ivoro_vision::engine::onnx::{Layout, OnnxError, OnnxNetwork, OnnxOptions, Ru
 use ivoro_vision::{FrozenNetwork, NetworkOptions};
 
 use super::fixtures::{field, file, node, small, value};
+use super::mutated::{Mutations, rounds};
 use super::{TINY, open, options, refusal};
 
 pub(crate) const SHAPE: Shape = Shape { height: 37, width: 29, channels: 3 };
@@ -626,6 +627,23 @@ fn weights_without_numbers_are_refused() {
     }
 }
 
+/// Opens lists of operations with changed bytes.
+fn changed_lists_give_a_network_or_an_error(list: &[u8]) {
+    let (mut mutations, mut loaded) = (Mutations::new(22), 0);
+    for _ in 0..rounds(300) {
+        let bytes = mutations.of(list);
+        let opened =
+            FrozenNetwork::from_bytes("n.safetensors".as_ref(), bytes, &NetworkOptions::default());
+        if let Ok(network) = opened
+            && network.backbone().shape() == Some(SHAPE)
+        {
+            network.backbone().features(&pixels(1), SHAPE, &[0]).unwrap();
+            loaded += 1;
+        }
+    }
+    assert!(loaded > 0);
+}
+
 #[test]
 fn a_network_becomes_a_list_of_operations_in_half_the_bytes() {
     let padded = padding("in", "padded");
@@ -657,6 +675,7 @@ fn a_network_becomes_a_list_of_operations_in_half_the_bytes() {
         ..NetworkOptions::default()
     };
     let made = convert(&path, "net", &[], &networks).unwrap();
+    changed_lists_give_a_network_or_an_error(&made.bytes);
     assert_eq!(convert(&path, "net", &[], &networks).unwrap().bytes, made.bytes);
     let opened =
         FrozenNetwork::from_bytes("n.safetensors".as_ref(), made.bytes, &NetworkOptions::default());

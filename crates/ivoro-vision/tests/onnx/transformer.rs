@@ -8,6 +8,7 @@ use super::builtin::{
     window,
 };
 use super::fixtures::field;
+use super::mutated::{Mutations, rounds};
 use super::{open, options, refusal};
 
 /// Numbers of a token, heads, and tokens: 4 × 3 windows of 8 pixels.
@@ -366,33 +367,12 @@ fn what_a_transformer_here_has_not_is_left_to_a_runtime() {
     }
 }
 
-/// A generator of any numbers, the same in each run.
-fn next(state: &mut u64) -> usize {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    (*state >> 33) as usize
-}
-
 #[test]
 fn changed_bytes_of_a_transformer_give_a_network_or_an_error() {
-    // for longer: IVORO_MUTATIONS=20000
-    let count = std::env::var("IVORO_MUTATIONS").ok().and_then(|count| count.parse().ok());
     let files = [joined().0, parted().0, turned().0];
-    let mut state = 21;
-    let mut loaded = 0;
-    for round in 0..count.unwrap_or(300) {
-        let mut bytes = files[round % files.len()].clone();
-        for _ in 0..=next(&mut state) % 4 {
-            let (at, from) = (next(&mut state) % bytes.len(), next(&mut state) % bytes.len());
-            match next(&mut state) % 4 {
-                0 => bytes[at] ^= 1 << (next(&mut state) % 8),
-                1 => bytes[at] = next(&mut state) as u8,
-                2 => bytes[at] = bytes[from],
-                _ => {
-                    let length = (next(&mut state) % 16).min(bytes.len() - at.max(from));
-                    bytes.copy_within(from..from + length, at);
-                }
-            }
-        }
+    let (mut mutations, mut loaded) = (Mutations::new(21), 0);
+    for round in 0..rounds(300) {
+        let bytes = mutations.of(&files[round % files.len()]);
         let settings = OnnxOptions { runtime: Runtime::Builtin, ..options(&[]) };
         if let Ok(network) = open(&bytes, &settings)
             && network.shape() == Some(SHAPE)
