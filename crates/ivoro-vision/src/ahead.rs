@@ -1,7 +1,7 @@
 //! Images in parts: while the network looks at one, the next is decoded. No core waits for the other
 //! at the end of a part.
 
-use ivoro::Matrix;
+use ivoro::{Matrix, interrupt};
 
 use crate::dataset::Images;
 use crate::error::Result;
@@ -21,6 +21,7 @@ pub(crate) fn look_at_parts<I: Sync>(
     let mut next = parts.next().map(&decode);
     let mut first = 0;
     while let Some(images) = next {
+        interrupt::check();
         let mut images = images?;
         sift(&mut images, first);
         let part = parts.next();

@@ -31,10 +31,8 @@ pub(crate) fn figure(command: &FigureCommand) -> Result<(), Failure> {
 
 /// Phases of a features file, and the name of the data set.
 fn stream(arguments: &FigureArguments) -> Result<(Stream, String), Failure> {
-    let mut options = arguments.input.options();
-    options.seed = arguments.settings.seed;
-    let file = ivoro_io::features::read(&arguments.features, &options)?;
-    let (split, _) = file.into_split(arguments.holdout, options.seed)?;
+    let file = ivoro_io::features::read(&arguments.features, &arguments.split.options())?;
+    let (split, _) = arguments.split.divide(file)?;
     let protocol = match &arguments.protocol {
         Some(text) => text.parse()?,
         None => Protocol::default_for(split.train.classes().len())?,
@@ -65,7 +63,7 @@ pub(super) fn write(path: &Path, kind: &str, content: &impl Serialize) -> Result
 fn scene(arguments: &SceneArguments) -> Result<(), Failure> {
     let common = &arguments.common;
     let (stream, data_set) = stream(common)?;
-    let picture = Picture { stream: &stream, data_set, options: &common.settings.options() };
+    let picture = Picture { stream: &stream, data_set, options: &common.split.settings.options() };
     write(&common.out, "scene", &picture.scene(common.variant, arguments.samples)?)
 }
 
@@ -73,7 +71,7 @@ fn scene(arguments: &SceneArguments) -> Result<(), Failure> {
 fn tsne(arguments: &TsneArguments) -> Result<(), Failure> {
     let common = &arguments.common;
     let (stream, data_set) = stream(common)?;
-    let picture = Picture { stream: &stream, data_set, options: &common.settings.options() };
+    let picture = Picture { stream: &stream, data_set, options: &common.split.settings.options() };
     let TsneArguments { samples, perplexity, epochs, .. } = *arguments;
     let spinner = progress::spinner(&format!("t-SNE of {}", common.variant));
     let placed = picture.embedding(common.variant, samples, perplexity, epochs)?;

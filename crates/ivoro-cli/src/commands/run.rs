@@ -171,13 +171,13 @@ impl Heads {
     }
 
     fn outline(&self, arguments: &RunArguments, order: &ClassOrder) -> RunRecord {
-        let (options, peers) = (arguments.settings.options(), peer_settings(arguments));
+        let (options, peers) = (arguments.split.settings.options(), peer_settings(arguments));
         comparison::begin(&self.stream, order, &self.provenance, &options, &peers)
     }
 
     /// Runs every method; each finished one is saved at once.
     fn go_through(&self, arguments: &RunArguments, ledger: &mut Ledger) -> Result<(), Failure> {
-        let mut options = arguments.settings.options();
+        let mut options = arguments.split.settings.options();
         if arguments.tuned_on_test {
             options.tuner = Arc::new(self.stream.tuner().with_the_variant_itself());
         } else if let Some(tuning_set) = &self.tuning_set {
@@ -258,7 +258,7 @@ fn one(
 }
 
 fn peer_settings(arguments: &RunArguments) -> PeerSettings {
-    let settings = PeerSettings { seed: arguments.settings.seed, ..PeerSettings::default() };
+    let settings = PeerSettings { seed: arguments.split.settings.seed, ..PeerSettings::default() };
     arguments.ranpac_dim.map_or(settings, |dim| settings.with_lifts(dim))
 }
 
