@@ -43,6 +43,18 @@ impl From<ivoro_vision::Error> for Failure {
     }
 }
 
+impl From<ivoro_serve::StartError> for Failure {
+    fn from(error: ivoro_serve::StartError) -> Self {
+        use ivoro_serve::StartError;
+        match error {
+            StartError::Model(error) => Self::Library(error),
+            StartError::Vision(error) => error.into(),
+            StartError::Io(error) => Self::Io(error),
+            error => Self::Usage(error.to_string()),
+        }
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Io(error)

@@ -9,6 +9,7 @@ mod input;
 pub(crate) mod networks;
 pub(crate) mod photos;
 pub(crate) mod reproduce;
+pub(crate) mod serve;
 mod settings;
 
 use std::ffi::OsString;
@@ -35,6 +36,7 @@ pub(crate) use crate::args::input::InputArguments;
 use crate::args::networks::NetworksArguments;
 use crate::args::photos::{PhotoArguments, SampleArguments};
 use crate::args::reproduce::ReproduceArguments;
+use crate::args::serve::ServeArguments;
 pub(crate) use crate::args::settings::SettingArguments;
 
 /// Teach a running classifier new classes, from their features alone.
@@ -167,6 +169,7 @@ pub(crate) enum Command {
     Predict(PredictArguments),
     Evaluate(Box<EvaluateArguments>),
     Watch(Box<WatchArguments>),
+    Serve(Box<ServeArguments>),
     /// Add samples to classes the model knows.
     Update(UpdateArguments),
     /// Take samples back: afterwards the model is the one that never saw them.

@@ -125,7 +125,7 @@ fn new_model(arguments: &LearnArguments, spinner: &ProgressBar) -> Model {
 
 /// Seconds since 1970 began: those of the clock, or those that `SOURCE_DATE_EPOCH` names, so that the
 /// same commands can make the same file.
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     let given = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     given.unwrap_or_else(clock)

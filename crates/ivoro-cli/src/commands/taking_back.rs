@@ -30,7 +30,7 @@ impl GivingUpArguments {
     fn retraction(self, look: &LookArguments, paths: &[PathBuf]) -> Result<Retraction, Failure> {
         let probes = if self.drop_probes { Forgetting::DropProbes } else { Forgetting::Exact };
         let recomputed = holds_images(look, paths)?;
-        Ok(Retraction { probes, inexact: self.inexact, recomputed })
+        Ok(Retraction { probes, inexact: self.inexact, recomputed, kept: false })
     }
 }
 

@@ -36,7 +36,7 @@ impl Model {
     /// The features have to be, bit for bit, those that were learned. Where that is not known – the letters N
     /// and K, or a network, computed them on another machine, or among other images – it is refused
     /// ([`Error::OtherFeatures`]), unless the journal has the very same lesson, or nothing is left of its
-    /// classes. A [receipt](crate::Receipt) takes samples back anywhere.
+    /// classes, or they were [kept](Retraction::kept). A [receipt](crate::Receipt) takes samples back anywhere.
     ///
     /// ```
     /// # use ivoro::{Matrix, Model, Samples, Variant};
@@ -115,7 +115,8 @@ impl Model {
         if how.inexact {
             return Ok(());
         }
-        let (learned, back) = self.journal.lesson(&taken.lesson());
+        let kept = how.kept;
+        let (learned, back) = if kept { (0, 0) } else { self.journal.lesson(&taken.lesson()) };
         if learned > 0 && back >= learned {
             let class = taken.classes().first().map_or_else(String::new, |it| it.name.clone());
             return Err(Error::NotGiven { class, reason: NotGiven::Again });
@@ -123,7 +124,7 @@ impl Model {
         if learned > 0 || self.head.is_all_of(taken) {
             return Ok(());
         }
-        let networks = how.recomputed || self.network.is_some();
+        let networks = !kept && (how.recomputed || self.network.is_some());
         let here = self.arithmetic();
         let elsewhere = here.is_some_and(|here| self.machines.iter().ne([here]));
         if networks || elsewhere { Err(Error::OtherFeatures { networks }) } else { Ok(()) }

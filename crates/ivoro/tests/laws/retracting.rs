@@ -7,9 +7,9 @@ use crate::data::{
 };
 
 const EXACT: Retraction =
-    Retraction { probes: Forgetting::Exact, inexact: false, recomputed: false };
+    Retraction { probes: Forgetting::Exact, inexact: false, recomputed: false, kept: false };
 const DROPPING: Retraction =
-    Retraction { probes: Forgetting::DropProbes, inexact: false, recomputed: false };
+    Retraction { probes: Forgetting::DropProbes, inexact: false, recomputed: false, kept: false };
 
 /// Both ways to keep the scatter of W.
 fn both() -> [Settings; 2] {

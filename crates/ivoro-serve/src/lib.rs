@@ -1,0 +1,40 @@
+#![doc = include_str!("../README.md")]
+
+mod access;
+mod answers;
+mod api;
+mod app;
+mod change;
+mod content;
+mod conventions;
+mod features;
+mod front;
+mod gate;
+mod given;
+mod held;
+mod hosted;
+mod keys;
+mod metrics;
+mod names;
+mod options;
+mod page;
+mod problem;
+mod receipts;
+mod record;
+mod request;
+mod router;
+mod server;
+mod shelf;
+mod snapshot;
+mod start_error;
+mod store;
+mod tls;
+mod undo;
+mod unknowns;
+mod who;
+mod writer;
+
+pub use access::{Right, new_token};
+pub use options::{Beginning, Limits, Options, PORT, Tls};
+pub use server::Server;
+pub use start_error::StartError;
