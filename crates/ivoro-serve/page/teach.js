@@ -159,6 +159,7 @@ export async function lesson(queue, { progress = () => {}, stopped = () => false
         outcome.skipped.push(...left);
         if (learned.length) {
           outcome.steps += 1;
+          outcome.before ??= reply.hash_before;
           outcome.learned += learned.length;
           model.hash = outcome.hash = reply.hash;
           for (const item of learned) { outcome.classes.add(item.name); score(item.told, outcome); }
@@ -172,7 +173,7 @@ export async function lesson(queue, { progress = () => {}, stopped = () => false
       break;
     }
   }
-  if (outcome.steps) remember({ steps: outcome.steps, after: outcome.hash, text: `learned ${count(outcome.learned, 'photo')} of ${[...outcome.classes].slice(0, 4).join(', ')}`, revert: () => store.remove(outcome.ids), receipts: () => receiptsOf(outcome.ids) });
+  if (outcome.steps) remember({ steps: outcome.steps, before: outcome.before, after: outcome.hash, text: `learned ${count(outcome.learned, 'photo')} of ${[...outcome.classes].slice(0, 4).join(', ')}`, revert: () => store.remove(outcome.ids), receipts: () => receiptsOf(outcome.ids) });
   return outcome;
 }
 
