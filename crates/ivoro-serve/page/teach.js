@@ -306,7 +306,7 @@ function drawDone(outcome, rest) {
   if (rest) parts.push(h('p', {}, `${count(rest, 'photo')} still ${rest === 1 ? 'waits' : 'wait'} above.`));
   if (outcome.skipped.length) {
     parts.push(h('details', { open: outcome.skipped.length <= 3 }, h('summary', {}, `${count(outcome.skipped.length, 'photo')} left out`),
-      h('ul', { className: 'plain-list' }, outcome.skipped.slice(0, 50).map((one) => h('li', {}, h('strong', {}, one.name), ` – ${one.reason}`)))));
+      h('ul', { className: 'plain-list' }, outcome.skipped.slice(0, 50).map((one) => h('li', {}, h('strong', {}, one.name), ` – ${one.reason.replace(`${one.name}: `, '')}`)))));
   }
   const buttons = [];
   if (outcome.steps) {
