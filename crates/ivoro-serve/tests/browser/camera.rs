@@ -37,7 +37,7 @@ fn the_camera_teaches_while_its_button_is_held_and_asks_live() {
     browser.click("#ask-camera-button");
     browser.wait_text("#ask-camera .verdict", "board");
     browser.click_text("#ask-camera button", "Keep this answer");
-    browser.wait_text("#answers .verdict", "board");
+    browser.wait_text("#answers .top li:first-child", "board");
     visitor.go("correct");
     browser.wait("!document.querySelector('video')");
     visitor.was_quiet();

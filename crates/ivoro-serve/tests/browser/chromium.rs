@@ -50,11 +50,13 @@ impl Browser {
             .stderr(Stdio::null())
             .spawn()
             .expect("chromedriver is missing: apt-get install chromium chromium-driver");
-        let output = BufReader::new(driver.stdout.take().unwrap());
-        let started = output.lines().map(Result::unwrap).find_map(|line| {
+        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        let started = lines.by_ref().map(Result::unwrap).find_map(|line| {
             let (_, port) = line.split_once("started successfully on port ")?;
             port.trim_end_matches('.').parse::<u16>().ok()
         });
+        // whatever it says later is not read, and must not block it
+        std::thread::spawn(move || lines.for_each(drop));
         let port = started.expect("chromedriver says its port");
         let config = ureq::Agent::config_builder().http_status_as_error(false);
         let agent = ureq::Agent::new_with_config(config.timeout_global(Some(2 * PATIENCE)).build());
