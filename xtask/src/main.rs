@@ -1,9 +1,11 @@
 //! What people run: `cargo xtask test` and `cargo xtask bench`.
 
 mod bench;
+mod browser;
 mod command;
 mod crates;
 mod cycles;
+mod debian;
 mod docs;
 mod outcome;
 mod package;

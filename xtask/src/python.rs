@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::command::run;
+use crate::debian;
 
 /// The package, below the root of the repository.
 const PACKAGE: &str = "bindings/python";
@@ -93,11 +94,8 @@ fn pip(python: &Path) -> Command {
 /// The version of an interpreter that can make virtual environments; installs one where that is
 /// possible.
 fn interpreter() -> Option<Vec<u8>> {
-    if probe().is_none() && is_root() {
-        println!("$ apt-get install python3 python3-venv");
-        run(Command::new("apt-get").args(["update", "--quiet"]))?;
-        let packages = ["python3", "python3-venv"];
-        run(Command::new("apt-get").args(["install", "--quiet", "--yes"]).args(packages))?;
+    if probe().is_none() && debian::may_install() {
+        debian::install(&["python3", "python3-venv"])?;
     }
     if probe().is_none() {
         eprintln!(
@@ -112,11 +110,6 @@ fn interpreter() -> Option<Vec<u8>> {
 fn probe() -> Option<Output> {
     let output = Command::new("python3").args(["-c", PROBE]).output().ok()?;
     output.status.success().then_some(output)
-}
-
-fn is_root() -> bool {
-    let user = Command::new("id").arg("-u").output();
-    user.is_ok_and(|user| user.stdout.trim_ascii() == b"0")
 }
 
 /// The root of the repository.

@@ -93,6 +93,7 @@ async function move(event) {
     const before = list.map((record) => ({ ...record }));
     const classes = [...new Set(list.map((record) => record.class))];
     let hash;
+    let start;
     // a class at a time: what came from several can't be undone
     for (const from of classes) {
       const part = list.filter((record) => record.class === from);
@@ -100,8 +101,9 @@ async function move(event) {
       part.forEach((record, index) => Object.assign(record, { class: name, receipt: told.receipts?.[index] ?? record.receipt, hash: told.hash }));
       await store.put(part);
       hash = told.hash;
+      start ??= told.hash_before;
     }
-    remember({ steps: classes.length, after: hash, text: `${count(list.length, 'photo')} moved to ${name}`, revert: () => store.put(before) });
+    remember({ steps: classes.length, before: start, after: hash, text: `${count(list.length, 'photo')} moved to ${name}`, revert: () => store.put(before) });
     return `${count(list.length, 'photo')} moved to ${name}.`;
   });
 }
@@ -111,7 +113,7 @@ async function takeOut() {
   await attempt(async () => {
     const told = await write('POST', `${base()}/retract`, { receipts: receiptsOf(list) });
     await store.remove(list.map((record) => record.id));
-    remember({ steps: 1, after: told.hash, text: `${count(list.length, 'photo')} taken out`, revert: () => store.put(list) });
+    remember({ steps: 1, before: told.hash_before, after: told.hash, text: `${count(list.length, 'photo')} taken out`, revert: () => store.put(list) });
     return `${count(list.length, 'photo')} taken out.`;
   });
 }
@@ -170,7 +172,7 @@ async function moveInto(one) {
 async function changed(from, to, told, text, undoable = true) {
   const before = (await store.ofModel(model.name)).filter((record) => record.class === from);
   await store.put(before.map((record) => ({ ...record, class: to })));
-  if (undoable) remember({ steps: 1, after: told.hash, text: `${from} renamed to ${to}`, revert: () => store.put(before) });
+  if (undoable) remember({ steps: 1, before: told.hash_before, after: told.hash, text: `${from} renamed to ${to}`, revert: () => store.put(before) });
   await refresh();
   await enter();
   toast(text, ...(undoable ? [h('button', { type: 'button', on: { click: () => undoLast(true) } }, 'Undo')] : []));

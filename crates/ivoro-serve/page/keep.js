@@ -88,7 +88,7 @@ async function drawAudit() {
   // one line for all classes: whoever wants each saves the list
   const sums = new Map();
   for (const { owner, what, numbers, bytes: size } of lines) {
-    const whose = owner.startsWith('class ') ? 'each class' : owner;
+    const whose = owner.startsWith('class ') ? 'all classes' : owner;
     const row = sums.get(`${whose} ${what}`) ?? { whose, what, numbers: 0, size: 0 };
     row.numbers += numbers;
     row.size += size;

@@ -159,6 +159,7 @@ export async function lesson(queue, { progress = () => {}, stopped = () => false
         outcome.skipped.push(...left);
         if (learned.length) {
           outcome.steps += 1;
+          outcome.before ??= reply.hash_before;
           outcome.learned += learned.length;
           model.hash = outcome.hash = reply.hash;
           for (const item of learned) { outcome.classes.add(item.name); score(item.told, outcome); }
@@ -172,7 +173,7 @@ export async function lesson(queue, { progress = () => {}, stopped = () => false
       break;
     }
   }
-  if (outcome.steps) remember({ steps: outcome.steps, after: outcome.hash, text: `learned ${count(outcome.learned, 'photo')} of ${[...outcome.classes].slice(0, 4).join(', ')}`, revert: () => store.remove(outcome.ids), receipts: () => receiptsOf(outcome.ids) });
+  if (outcome.steps) remember({ steps: outcome.steps, before: outcome.before, after: outcome.hash, text: `learned ${count(outcome.learned, 'photo')} of ${[...outcome.classes].slice(0, 4).join(', ')}`, revert: () => store.remove(outcome.ids), receipts: () => receiptsOf(outcome.ids) });
   return outcome;
 }
 
@@ -305,7 +306,7 @@ function drawDone(outcome, rest) {
   if (rest) parts.push(h('p', {}, `${count(rest, 'photo')} still ${rest === 1 ? 'waits' : 'wait'} above.`));
   if (outcome.skipped.length) {
     parts.push(h('details', { open: outcome.skipped.length <= 3 }, h('summary', {}, `${count(outcome.skipped.length, 'photo')} left out`),
-      h('ul', { className: 'plain-list' }, outcome.skipped.slice(0, 50).map((one) => h('li', {}, h('strong', {}, one.name), ` – ${one.reason}`)))));
+      h('ul', { className: 'plain-list' }, outcome.skipped.slice(0, 50).map((one) => h('li', {}, h('strong', {}, one.name), ` – ${one.reason.replace(`${one.name}: `, '')}`)))));
   }
   const buttons = [];
   if (outcome.steps) {

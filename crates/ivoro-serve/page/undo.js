@@ -9,7 +9,7 @@ const MOST_STEPS = 15;
 
 const done = [];
 
-// `steps` requests led to the state `after`. `revert` puts this browser's receipts back as they were; `receipts` are
+// `steps` requests led from the state `before` to `after`. `revert` puts this browser's receipts back as they were; `receipts` are
 // those of all that was taught, where it was teaching.
 export function remember(action) {
   done.push({ model: model.name, ...action });
@@ -62,4 +62,7 @@ export async function undo({ own = false } = {}) {
     await store.update(model.name, (record) => (record.hash === state ? null : undefined));
   }
   await refresh();
+  // the journal has grown, so the hash is new; what the page did before that is the last change again
+  const earlier = done.at(-1);
+  if (action && earlier?.after === action.before) earlier.after = model.hash;
 }

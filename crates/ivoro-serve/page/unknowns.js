@@ -55,7 +55,7 @@ function entry(one) {
     if (receipt) {
       const record = { model: model.name, class: as, receipt, thumb: photo ? await thumbnailOf(photo) : null, name: photo?.name ?? 'unknown query', time: Date.now() / 1000, hash: told.hash };
       await store.add([record]);
-      remember({ steps: 1, after: told.hash, revert: () => store.remove([record.id]) });
+      remember({ steps: 1, before: told.hash_before, after: told.hash, revert: () => store.remove([record.id]) });
     }
     toast(`Learned as ${as}.`);
   };
