@@ -59,12 +59,12 @@ fn every_flag_stands_under_its_heading() {
       Training: --network --embedding --recipe --epochs --batch --rate --validation --training-seed
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
     ivoro few-shot
       Options: --shots --threads --draws --orders --variants --peers --ranpac-dim --out --json --csv --holdout --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
     ivoro reproduce
       Options: --quick --threads --data --grid --backbone --out --cache --device --list --help
       Images: --size --fit --skip-broken
@@ -92,12 +92,12 @@ fn every_flag_stands_under_its_heading() {
       Options: --samples --threads --variant --protocol --order --data-set --holdout --out --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
     ivoro figure tsne
       Options: --samples --threads --perplexity --epochs --variant --protocol --order --data-set --holdout --out --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
     ivoro variants
       Options: --threads --help
     ivoro learn
@@ -107,7 +107,7 @@ fn every_flag_stands_under_its_heading() {
       Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
     ivoro predict
       Options: --threads --top --reject --no-reject --burst --burst-rule --exact --format --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
