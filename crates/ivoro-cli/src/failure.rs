@@ -177,7 +177,7 @@ fn library_hint(error: &Error) -> Option<&'static str> {
         }
         Error::ForgetInexact { component: MixedComponent::PooledScatter, .. } => Some(
             "its samples (`ivoro retract MODEL FEATURES --classes NAME`) or their receipts (`ivoro forget \
-                 --receipt FILE`) can be taken out; a model begun with `--scatter per-class` needs neither",
+                 --receipt FILE`) can be taken out; a model begun with `--scatter per-class` or `compact` needs neither",
         ),
         Error::ForgetInexact { .. } => Some("`ivoro forget --drop-probes`"),
         Error::RetractInexact { .. } => Some("`--drop-probes`"),

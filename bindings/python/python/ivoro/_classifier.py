@@ -91,9 +91,12 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
     ridge_per : {"mean", "feature", "auto"}, default="auto"
         What the ridge of W is a share of: the mean variance, each feature's own, or the latter
         where features are of mixed scale.
-    scatter : {"pooled", "per-class"}, default="pooled"
+    scatter : {"pooled", "per-class", "compact"}, default="pooled"
         What W keeps: one matrix, or one for each class, so that classes can be forgotten without
-        their samples or receipts.
+        their samples or receipts, or few directions of each class (W and Q): it can be forgotten
+        too, and gets no more samples.
+    scatter_rank : int, default=32
+        How many directions of each class a compact scatter keeps.
     seed : int, default=1993
         Seed of everything random.
     budget : float, default=200
@@ -179,6 +182,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         lift: int = 10_000,
         ridge_per: str = "auto",
         scatter: str = "pooled",
+        scatter_rank: int = 32,
         seed: int = 1993,
         budget: float = 200.0,
         threads: int | None = None,
@@ -204,6 +208,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         self.lift = lift
         self.ridge_per = ridge_per
         self.scatter = scatter
+        self.scatter_rank = scatter_rank
         self.seed = seed
         self.budget = budget
         self.threads = threads

@@ -199,7 +199,7 @@ fn note_forgetting(model: &Model, receipt: Option<&Path>) {
     if receipt.is_none() && !model.head().can_forget_alone() {
         anstream::eprintln!(
             "note: {} keeps one scatter for all classes: to forget a class later takes its samples, or the \
-             receipt that --receipt FILE writes now; a model begun with --scatter per-class needs neither",
+             receipt that --receipt FILE writes now; a model begun with --scatter per-class or compact needs neither",
             model.head().variant()
         );
     }

@@ -58,7 +58,7 @@ fn every_flag_stands_under_its_heading() {
       Images: --size --fit
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
     ivoro predict
       Options: --threads --top --reject --no-reject --burst --burst-rule --exact --format --help
       Photos: --strict --truncated --verbose --left-out
@@ -127,7 +127,7 @@ fn every_flag_stands_under_its_heading() {
       Options: --protocol --threads --order --variants --peers --tuned-on-test --tune-on --data-set --network-name --ranpac-dim --out --json --csv --holdout --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
       Baselines (where the input is a data set of images): --baselines --phase-epochs --pictures
       Images (where the input is a data set of images): --backbone --onnx-outputs --onnx-mean --onnx-deviation --device --views --extraction-batch --cache
       Images: --size --fit --skip-broken --test-share --split-seed
@@ -136,7 +136,7 @@ fn every_flag_stands_under_its_heading() {
       Options: --shots --threads --draws --orders --variants --peers --ranpac-dim --out --json --csv --holdout --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
     ivoro reproduce
       Options: --quick --threads --data --grid --backbone --out --cache --device --list --help
       Images: --size --fit --skip-broken
@@ -156,12 +156,12 @@ fn every_flag_stands_under_its_heading() {
       Options: --samples --threads --variant --protocol --order --data-set --out --holdout --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
     ivoro figure tsne
       Options: --samples --threads --perplexity --epochs --variant --protocol --order --data-set --out --holdout --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
     ivoro completions
       Options: --threads --help
     ");

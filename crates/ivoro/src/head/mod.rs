@@ -235,7 +235,8 @@ impl Head {
     pub(crate) fn learns_alike(&self, settings: &Settings) -> bool {
         let Settings { ridge, prior, volume, rank, .. } = self.settings;
         let theirs = Settings { ridge, prior, volume, rank, ..settings.clone() };
-        self.is_additive() && self.variant.is_metric() && theirs == self.settings
+        let trained = self.variant.divide || self.variant.residual;
+        !trained && self.variant.is_metric() && theirs == self.settings
     }
 
     /// The same numbers, measured with other settings.
@@ -257,7 +258,8 @@ impl Head {
 
     /// Whether all that is kept are sums, so that samples can be taken away again.
     pub(crate) fn is_additive(&self) -> bool {
-        !self.variant.divide && !self.variant.residual
+        let compact = self.variant.keeps_compact(self.settings.scatter);
+        !self.variant.divide && !self.variant.residual && !compact
     }
 
     /// Dimension of each block.

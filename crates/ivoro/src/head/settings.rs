@@ -61,6 +61,9 @@ pub enum ScatterKept {
     Pooled,
     /// One matrix per class: forgetting is exact.
     PerClass,
+    /// Of each class few directions and the variance of each feature, in whole numbers: small, and
+    /// forgetting is exact. Samples can't be added to such a class or taken away.
+    Compact,
 }
 
 /// In how many directions a class's own metric differs from the pooled one (Q).
@@ -153,5 +156,5 @@ text_choice!(ProbeViews, "probe-views", "write sisters or separate",
     "sisters" => Sisters, "separate" => Separate);
 text_choice!(RidgePer, "ridge-per", "write mean, feature or auto",
     "mean" => Mean, "feature" => Feature, "auto" => Auto);
-text_choice!(ScatterKept, "scatter", "write pooled or per-class",
-    "pooled" => Pooled, "per-class" => PerClass);
+text_choice!(ScatterKept, "scatter", "write pooled, per-class or compact",
+    "pooled" => Pooled, "per-class" => PerClass, "compact" => Compact);
