@@ -172,8 +172,8 @@ fn input_of(input: Tensor, raw: Option<&[u8]>, limits: &Limits) -> Result<Input,
         }
         "FP32" | "FP64" => {
             let rows = input.rows(raw)?;
-            if rows.rows > limits.parts * ROWS_PER_PART {
-                return Err(too_many(rows.rows, limits.parts * ROWS_PER_PART));
+            if rows.count > limits.parts * ROWS_PER_PART {
+                return Err(too_many(rows.count, limits.parts * ROWS_PER_PART));
             }
             Ok(Input::Features(matrices(&rows)?))
         }
@@ -187,7 +187,7 @@ fn input_of(input: Tensor, raw: Option<&[u8]>, limits: &Limits) -> Result<Input,
 
 /// A matrix for each layer and view.
 fn matrices(given: &Rows) -> Result<Vec<Matrix>, Problem> {
-    let Rows { rows, blocks, dim, numbers } = given;
+    let Rows { count: rows, blocks, dim, numbers } = given;
     if *rows == 0 {
         return Err(Problem::bad("no query was given"));
     }

@@ -160,14 +160,14 @@ impl Tensor {
             dim.ok_or_else(|| Problem::bad("shape: expected the number of dimensions, found -1"))?;
         let row = blocks.checked_mul(dim).filter(|row| *row > 0 && numbers.len() % row == 0);
         let row = row.ok_or_else(|| Problem::bad("shape: expected rows of one number or more"))?;
-        Ok(Rows { rows: numbers.len() / row, blocks, dim, numbers })
+        Ok(Rows { count: numbers.len() / row, blocks, dim, numbers })
     }
 }
 
 /// Rows of numbers.
 #[derive(Debug, PartialEq)]
 pub(super) struct Rows {
-    pub(super) rows: usize,
+    pub(super) count: usize,
     pub(super) blocks: usize,
     pub(super) dim: usize,
     pub(super) numbers: Vec<f32>,
@@ -290,7 +290,7 @@ mod tests {
             let rows = tensor(&text).rows(None).unwrap();
             assert_eq!(
                 rows,
-                Rows { rows: 2, blocks: 1, dim: 2, numbers: vec![1.0, 2.0, 4.0, 5.0] }
+                Rows { count: 2, blocks: 1, dim: 2, numbers: vec![1.0, 2.0, 4.0, 5.0] }
             );
         }
         let open = tensor(r#"{"name":"x","shape":[-1,2,1],"datatype":"FP64","data":[1,2,3,4]}"#);
