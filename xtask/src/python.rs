@@ -38,6 +38,15 @@ pub(crate) fn test(python: &Path, selection: &[String]) -> Option<()> {
     run(command.arg("--rootdir").arg(&tests).arg(&tests).args(["--pyargs", "ivoro"]))
 }
 
+/// Kills a server of the program again and again, and looks whether all that it acknowledged is there.
+pub(crate) fn kills(selection: &[String]) -> Option<()> {
+    interpreter()?;
+    run(Command::new(env!("CARGO")).args(["build", "--quiet"]).args(selection))?;
+    let mut command = Command::new("python3");
+    command.arg(root().join("bench/soak.py")).arg(target().join("debug/ivoro"));
+    run(command.args(["kills", "20"]))
+}
+
 /// An environment with everything the tests need, made again when the list of that changes.
 pub(crate) fn environment() -> Option<PathBuf> {
     let version = interpreter()?;

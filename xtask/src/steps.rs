@@ -41,6 +41,7 @@ const STEPS: [Step; 12] = [
         run: package::check,
     },
     Step { name: "python", about: "the wheel and its tests", run: python },
+    Step { name: "kills", about: "the server keeps what it acknowledged when killed", run: kills },
 ];
 
 /// Prints the steps, one a line.
@@ -132,6 +133,10 @@ fn doc(workspace: &Workspace) -> Option<Outcome> {
 fn python(workspace: &Workspace) -> Option<Outcome> {
     let python = python::environment()?;
     passed(python::test(&python, &crates::selection(workspace.crates.iter())))
+}
+
+fn kills(workspace: &Workspace) -> Option<Outcome> {
+    passed(python::kills(&crates::selection(workspace.crates.iter())))
 }
 
 /// A command of cargo on everything that is built without libtorch, with all features.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::Access;
+use crate::annotations::Ledgers;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
 use crate::options::{Limits, Options};
@@ -35,6 +36,8 @@ pub(crate) struct App {
     pub(crate) closing: watch::Sender<bool>,
     /// Memory for bodies that are being read and worked on.
     pub(crate) bodies: Arc<Semaphore>,
+    /// What annotations of Label Studio taught.
+    pub(crate) annotations: Ledgers,
     heavy: Arc<Semaphore>,
     waiting: AtomicUsize,
     /// The description of the API.
@@ -63,6 +66,7 @@ impl App {
             stopping: AtomicBool::new(false),
             closing: watch::Sender::new(false),
             bodies: Arc::new(Semaphore::new(permits)),
+            annotations: Ledgers::default(),
             heavy: Arc::new(Semaphore::new(limits.heavy.max(1))),
             waiting: AtomicUsize::new(0),
             openapi: std::sync::OnceLock::new(),

@@ -45,6 +45,13 @@ pub(crate) struct GivenPhoto {
     bytes: Bytes,
 }
 
+impl GivenPhoto {
+    /// A query, or a sample whose class stands elsewhere.
+    pub(crate) fn of(name: String, bytes: Bytes) -> Self {
+        Self { name, class: None, bytes }
+    }
+}
+
 /// A zip archive in the body of a request.
 pub(crate) struct GivenArchive {
     name: String,

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod access;
+mod annotations;
 mod answers;
 mod api;
 mod app;
@@ -9,6 +10,9 @@ mod content;
 mod conventions;
 mod features;
 mod front;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gate;
 mod given;
 mod held;

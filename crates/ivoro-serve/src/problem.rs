@@ -83,7 +83,6 @@ impl Problem {
     }
 
     /// The sentence.
-    #[cfg(test)]
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }

@@ -7,6 +7,8 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{self, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::de::DeserializeOwned;
 
 use crate::access::{Caller, Right};
@@ -22,15 +24,23 @@ pub(crate) struct Teacher(pub(crate) Caller);
 /// Whoever may do everything, where changes are possible.
 pub(crate) struct Admin(pub(crate) Caller);
 
+/// The token of an Authorization: as Bearer, or as the password of Basic, which is all that some clients know.
+fn token_of(text: &str) -> Option<String> {
+    let (scheme, sent) = text.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some(sent.trim().to_owned());
+    }
+    let basic = scheme.eq_ignore_ascii_case("basic").then(|| BASE64.decode(sent.trim()).ok())??;
+    let (_, password) = std::str::from_utf8(&basic).ok()?.split_once(':')?;
+    Some(password.to_owned())
+}
+
 fn caller(parts: &Parts, app: &App, needed: Right) -> Result<Caller, Problem> {
     let from =
         parts.extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
     let sent = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let sent = sent.and_then(|text| {
-        let (scheme, token) = text.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
-    });
-    let caller = app.access.caller(sent, from)?;
+    let sent = sent.and_then(token_of);
+    let caller = app.access.caller(sent.as_deref(), from)?;
     if caller.right < needed {
         let (own, needed) = (caller.right.word(), needed.word());
         let detail = format!("this takes the right to {needed}, the token has the right to {own}");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::annotations;
 use crate::hosted::Hosted;
 use crate::keys::beside;
 use crate::metrics::Metrics;
@@ -57,6 +58,12 @@ impl Store {
         models.values().map(Arc::clone).collect()
     }
 
+    /// The only one, where a single one is served.
+    pub(crate) fn single(&self) -> Option<Arc<Hosted>> {
+        let all = self.all();
+        if let [only] = &all[..] { Some(Arc::clone(only)) } else { None }
+    }
+
     /// Begins a model.
     pub(crate) fn create(&self, name: &str) -> Result<Arc<Hosted>, Problem> {
         let Some(folder) = &self.folder else {
@@ -107,8 +114,9 @@ impl Store {
             ));
         }
         hosted.stop();
-        for path in [hosted.path.clone(), beside(&hosted.path, "keys"), beside(&hosted.path, "who")]
-        {
+        let sidecars =
+            ["keys", "who", annotations::ENDING].map(|ending| beside(&hosted.path, ending));
+        for path in std::iter::once(hosted.path.clone()).chain(sidecars) {
             match fs_err::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(ivoro::Error::from(error).into());

@@ -2,14 +2,15 @@
 
 `IVoroClassifier` is a scikit-learn classifier that can be taught new classes at any time and keeps
 no sample. `Recogniser` is one with a network that comes along: it is taught and asked with photos.
-`PhotoFeatures` and `Network` turn photos into features. `run` compares methods phase by phase; `metrics`,
-`plot` and `distributed` are modules.
+`PhotoFeatures` and `Network` turn photos into features. `Client` speaks with a running
+`ivoro serve`. `run` compares methods phase by phase; `metrics`, `plot` and `distributed` are modules.
 """
 
 from importlib.metadata import version as _version
 
 from . import distributed, metrics, plot
 from ._classifier import IVoroClassifier
+from ._client import Client, ServeError
 from ._features import FeatureSet, read_features
 from ._ivoro import thread_count
 from ._network import Network
@@ -24,6 +25,7 @@ __all__ = [
     "Answer",
     "Answers",
     "Candidate",
+    "Client",
     "Duplicate",
     "FeatureSet",
     "IVoroClassifier",
@@ -33,6 +35,7 @@ __all__ = [
     "PhotoFeatures",
     "Recogniser",
     "Run",
+    "ServeError",
     "Skipped",
     "distributed",
     "metrics",

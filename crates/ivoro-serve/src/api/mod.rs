@@ -19,6 +19,9 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use self::ask::look;
+pub(crate) use self::reply::{changed, replayed};
+pub(crate) use self::samples::{Lesson, Teaching};
 use crate::app::App;
 
 /// All routes, with what describes them.

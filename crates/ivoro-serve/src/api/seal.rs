@@ -68,9 +68,10 @@ pub(crate) struct Kept {
 }
 
 /// What the server keeps besides.
-const SERVER: [&str; 4] = [
+const SERVER: [&str; 5] = [
     "beside the model for 24 hours: answers to requests with an Idempotency-Key, with the receipts in them where they are short",
     "beside the model: numbers of receipts that were used, and who changed what when",
+    "beside the model and only with Label Studio: features of what each annotation taught, with its class",
     "in memory for 15 minutes: features of the last 20 lessons, to undo them",
     "in memory for 15 minutes and only with --keep-unknowns: features of rejected queries",
 ];

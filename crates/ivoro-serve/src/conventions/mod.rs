@@ -1,6 +1,8 @@
 //! Conventions that other programs speak, a file for each.
 
 pub(crate) mod health;
+mod label_studio;
+mod oip;
 
 use std::sync::Arc;
 
@@ -15,4 +17,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics))
+        .merge(oip::routes())
+        .merge(label_studio::routes())
 }

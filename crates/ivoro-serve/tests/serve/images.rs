@@ -6,7 +6,7 @@ use crate::api::{FORM, form};
 use crate::harness::{Place, around, lesson, model};
 
 /// A BMP of one colour with a little pattern.
-fn picture(width: u32, height: u32, [red, green, blue]: [u8; 3]) -> Vec<u8> {
+pub(crate) fn picture(width: u32, height: u32, [red, green, blue]: [u8; 3]) -> Vec<u8> {
     let row = (3 * width).next_multiple_of(4);
     let mut file = b"BM".to_vec();
     file.extend((54 + row * height).to_le_bytes());
@@ -29,8 +29,8 @@ fn picture(width: u32, height: u32, [red, green, blue]: [u8; 3]) -> Vec<u8> {
     file
 }
 
-const RED: [u8; 3] = [200, 20, 20];
-const BLUE: [u8; 3] = [20, 20, 200];
+pub(crate) const RED: [u8; 3] = [200, 20, 20];
+pub(crate) const BLUE: [u8; 3] = [20, 20, 200];
 
 #[test]
 fn photos_are_taught_asked_and_taken_back() {
