@@ -7,9 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ivoro::calibration::softmin;
 use ivoro::codec::{decode, encode};
+use ivoro::head::Retracted;
 use ivoro::head::{Answers, Forgetting};
 use ivoro::model::BurstRule;
-use ivoro::{Budget, Retracted, Retraction, Samples};
+use ivoro::{Budget, Retraction, Samples};
 use ivoro_io::{FileLock, load, load_receipt, save, save_receipt};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -572,7 +573,8 @@ impl Model {
 
     /// Every number kept, as JSON.
     fn audit(&self, py: Python<'_>) -> Outcome<String> {
-        Ok(self.looked(py, |model| serde_json::to_string(&ivoro::audit::audit(model.head())))?)
+        Ok(self
+            .looked(py, |model| serde_json::to_string(&ivoro::head::audit::audit(model.head())))?)
     }
 
     /// Centres between phases, one array a block.

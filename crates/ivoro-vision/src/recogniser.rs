@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ivoro::head::Retracted;
 use ivoro::model::Prediction;
 use ivoro::model::{AskOptions, Predictor};
-use ivoro::{
-    Matrix, Model, NetworkDescription, Points, Retracted, Retraction, Samples, Variant, interrupt,
-};
+use ivoro::{Matrix, Model, NetworkDescription, Points, Retraction, Samples, Variant, interrupt};
 
 use crate::ahead::look_at_parts;
 use crate::dataset::{Broken, Dataset, Decoding, ImageInput, Images, Split, Unread, decode_all};

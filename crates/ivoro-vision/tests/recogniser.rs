@@ -197,7 +197,7 @@ fn images_are_taken_back_as_they_were_given_or_inexactly() {
     for image in images.chunks(3) {
         recogniser.retract(image, inexact).unwrap();
     }
-    let counts = |head: &ivoro::Head| {
+    let counts = |head: &ivoro::head::Head| {
         head.classes().iter().map(|class| class.statistics.count).collect::<Vec<_>>()
     };
     assert_eq!(counts(recogniser.model().head()), counts(&before));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ivoro::Split;
+use ivoro::samples::Split;
 use ivoro_io::features::{FeatureFile, ReadOptions, SplitOrigin};
 
 use crate::args::images::LookArguments;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ivoro::Split;
+use ivoro::samples::Split;
 use ivoro_eval::comparison::{self, Method};
 use ivoro_eval::few_shot::{Design, FewShotRecord, Shots, Summary, Trial};
 use ivoro_eval::metrics::mean_deviation;

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use indicatif::ProgressBar;
-use ivoro::audit::{NOT_KEPT, audit as list_kept};
+use ivoro::head::audit::{NOT_KEPT, audit as list_kept};
+use ivoro::head::{OtherSetting, settings};
 use ivoro::journal::{Entry, Verb};
 use ivoro::tune::{Choice, Tuner};
-use ivoro::{
-    Budget, Model, ModelOptions, NetworkDescription, OtherSetting, Receipt, Variant, settings,
-};
+use ivoro::{Budget, Model, ModelOptions, NetworkDescription, Receipt, Variant};
 use ivoro_io::features::{self, FeatureFile};
 use ivoro_io::{FileLock, load, save_receipt};
 use ivoro_vision::extract;
@@ -523,7 +522,7 @@ pub(crate) fn audit(arguments: &InspectArguments) -> Result<(), Failure> {
          settings and how they were chosen, {} numbers of its calibration, a range of values for \
          each block, a journal of {} (ivoro log)\n",
         total / classes,
-        model.calibration().map_or(0, ivoro::Calibration::numbers),
+        model.calibration().map_or(0, ivoro::calibration::Calibration::numbers),
         counted(model.journal().entries().count(), "entry", "entries")
     );
     text.push_str("not kept:\n");

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
-use ivoro::{ModelOptions, Split};
+use ivoro::ModelOptions;
+use ivoro::samples::Split;
 use ivoro_eval::comparison::{self, Method, Provenance};
 use ivoro_eval::peers::PeerSettings;
 use ivoro_eval::picture::Picture;

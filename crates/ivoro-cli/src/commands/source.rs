@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
-use ivoro::Split;
+use ivoro::samples::Split;
 use ivoro_eval::record::{NamedValues, named_values};
 use ivoro_eval::{ClassOrder, Protocol, Stream};
 use ivoro_io::features::{self, ReadOptions, SplitOrigin};

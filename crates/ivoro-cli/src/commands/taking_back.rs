@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use ivoro::head::Forgetting;
+use ivoro::head::Retracted;
 use ivoro::journal::{Entry, NAMES};
-use ivoro::{Model, Receipt, Retracted, Retraction, Samples};
+use ivoro::{Model, Receipt, Retraction, Samples};
 use ivoro_io::features::Set;
 use ivoro_io::{FileLock, load, load_receipt};
 use ivoro_vision::recogniser::Classifier as _;

@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use ivoro::Head;
+use ivoro::head::Head;
 use ivoro::head::Views;
 use ivoro::{Matrix, Points, Result, Samples, Variant};
 use serde::Serialize;

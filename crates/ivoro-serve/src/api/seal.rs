@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use ivoro::SealOptions;
-use ivoro::audit::{NOT_KEPT, audit as list_kept};
+use ivoro::head::audit::{NOT_KEPT, audit as list_kept};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -36,9 +36,9 @@ pub(crate) use compact::SharedMetric;
 use compose::used_layers;
 pub(crate) use compose::{Composed, Stage, compose};
 use diagram_set::{DiagramSet, Metric};
-pub use map::ClassMap;
 pub(crate) use indexed::Indexed;
 pub use indexed::{Approximation, INDEXED_FROM, Search};
+pub use map::ClassMap;
 pub(crate) use place::{Place, add_ridge, scales_columns};
 pub use retract::{Retracted, Retraction};
 pub(crate) use seal::{Codes, Frozen, SealedBlock};
@@ -111,7 +111,8 @@ pub(crate) struct LearnedPhase {
 /// matrix of second moments.
 ///
 /// ```
-/// use ivoro::{Head, Matrix, Samples, Settings, Variant};
+/// use ivoro::head::Head;
+/// use ivoro::{Matrix, Samples, Settings, Variant};
 /// let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
 /// let mut head = Head::new("iVoro".parse::<Variant>()?, Settings::default())?;
 /// head.learn(&Samples::single("monday", points, vec![0, 0, 1, 1], 2)?)?;

@@ -69,7 +69,7 @@ pub enum ScatterKept {
 /// In how many directions a class's own metric differs from the pooled one (Q).
 ///
 /// ```
-/// use ivoro::settings::Rank;
+/// use ivoro::head::settings::Rank;
 /// assert_eq!("32".parse::<Rank>()?, Rank::Directions(32));
 /// assert_eq!(Rank::Full.to_string(), "full");
 /// # Ok::<(), ivoro::Error>(())

@@ -29,7 +29,7 @@ impl Model {
         self.journal.strike(class);
     }
 
-    /// Takes samples back that were learned or added; see [`Head::retract`](crate::Head::retract).
+    /// Takes samples back that were learned or added; see [`Head::retract`](crate::head::Head::retract).
     /// Settings chosen on the base phase stay as they are; what was measured of a class without any sample
     /// left goes with it.
     ///
@@ -90,7 +90,7 @@ impl Model {
         Ok(retracted)
     }
 
-    /// Makes two classes one, without any sample; see [`Head::join`](crate::Head::join).
+    /// Makes two classes one, without any sample; see [`Head::join`](crate::head::Head::join).
     pub fn join(&mut self, class: &str, into: &str, how: Forgetting) -> Result<()> {
         let names = vec![class.to_owned()];
         self.entered(Verb::Relabel, names, Some(into), |model| {

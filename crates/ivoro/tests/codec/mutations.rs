@@ -21,7 +21,7 @@ fn use_it(bytes: &[u8]) {
         .ask(&features(0), AskOptions { false_rejection: Some(0.05), ..AskOptions::default() });
     let _ = model.update(&features(2));
     let _ = model.learn(&features(0));
-    let _ = ivoro::audit::audit(model.head());
+    let _ = ivoro::head::audit::audit(model.head());
 }
 
 /// Every place in a description.

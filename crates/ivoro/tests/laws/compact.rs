@@ -4,8 +4,9 @@ use std::path::Path;
 
 use ivoro::codec::{decode, decode_predictor, encode};
 use ivoro::error::MergeRefusal;
+use ivoro::head::Head;
 use ivoro::head::{Forgetting, ScatterKept, Settings};
-use ivoro::{AskOptions, Error, Head, Model, ModelOptions, Retraction, Samples};
+use ivoro::{AskOptions, Error, Model, ModelOptions, Retraction, Samples};
 
 use crate::data::{half, learned, phases, queries, small, train, variant};
 

@@ -1,6 +1,7 @@
 use ivoro::error::NotGiven;
+use ivoro::head::Head;
 use ivoro::head::{Forgetting, ScatterKept, Settings};
-use ivoro::{Error, Head, Matrix, Retraction, Samples, Variant};
+use ivoro::{Error, Matrix, Retraction, Samples, Variant};
 
 use crate::data::{
     blobs, every_variant, half, learned, phase, phases, queries, small, train, unequal, variant,

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use ivoro::codec::{decode, decode_predictor, encode};
 use ivoro::error::MergeRefusal;
+use ivoro::head::Head;
 use ivoro::head::{Forgetting, Rank, Settings};
-use ivoro::{AskOptions, Error, Head, Model, ModelOptions, Samples, SealOptions};
+use ivoro::{AskOptions, Error, Model, ModelOptions, Samples, SealOptions};
 
 use crate::data::{learned, phases, queries, small, train, variant};
 

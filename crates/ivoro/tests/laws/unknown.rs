@@ -1,9 +1,8 @@
 //! What is promised of queries that no class is like, and of probabilities, from any start on.
 
+use ivoro::calibration::Calibration;
 use ivoro::head::ScatterKept;
-use ivoro::{
-    AskOptions, Calibration, Error, Forgetting, Matrix, Model, ModelOptions, Samples, Settings,
-};
+use ivoro::{AskOptions, Error, Forgetting, Matrix, Model, ModelOptions, Samples, Settings};
 
 use crate::data::{phase, queries, small, train, variant};
 

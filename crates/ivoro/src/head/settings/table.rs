@@ -154,7 +154,7 @@ impl Settings {
 /// One setting.
 ///
 /// ```
-/// use ivoro::settings::{self, SettingInfo};
+/// use ivoro::head::settings::{self, SettingInfo};
 ///
 /// let volume: &SettingInfo = settings::find("volume").unwrap();
 /// assert_eq!((volume.letters, volume.default().to_string()), ("Q", "0.4".to_owned()));
