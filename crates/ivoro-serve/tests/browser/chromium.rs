@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// How long anything on the page may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The name that WebDriver gives to elements in its answers.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// What is off is what Chromium would ask of other machines by itself.
