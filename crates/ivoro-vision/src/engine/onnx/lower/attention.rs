@@ -59,7 +59,7 @@ impl<'a> Network<'_, 'a> {
     pub(super) fn attend(&mut self, one: Known, other: Known) -> Option<Known> {
         if let Known::Scores(scores) = one {
             let values = self.tensor_of(other)?;
-            return self.mix(&scores, values);
+            return self.mix(&scores, &values);
         }
         let (queries, first) = one.times()?;
         let (keys, second) = other.times()?;
@@ -85,14 +85,14 @@ impl<'a> Network<'_, 'a> {
         (zero && missing == scores).then_some(Known::Scores(scores))
     }
 
-    fn mix(&mut self, scores: &Scores, values: Tensor) -> Option<Known> {
+    fn mix(&mut self, scores: &Scores, values: &Tensor) -> Option<Known> {
         let Scores { queries, keys, factor, softened: true } = scores else { return None };
         let axes = keys.view.axes.len();
         let mut order: Vec<usize> = (0..axes).collect();
         order.swap(axes.checked_sub(2)?, axes - 1);
         let keys = Tensor { value: keys.value, view: keys.view.transposed(&order)? };
         let of = |tensor: &Tensor| Heads::new(&tensor.view);
-        let (query, key, value) = (of(queries)?, of(&keys)?, of(&values)?);
+        let (query, key, value) = (of(queries)?, of(&keys)?, of(values)?);
         let outer = query.with_heads(0);
         if outer != key.with_heads(0) || outer != value.with_heads(0) {
             return None;
