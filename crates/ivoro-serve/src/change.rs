@@ -1,6 +1,7 @@
 //! What can be done to a model, and what undoes it. Each change is one call of the library.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 use ivoro::journal::Verb;
 use ivoro::{
@@ -18,7 +19,7 @@ pub(crate) enum Change {
     /// Learn new classes, add to the others.
     Teach {
         samples: Samples,
-        network: Option<NetworkDescription>,
+        network: Option<Box<NetworkDescription>>,
         again: Vec<ReceiptId>,
     },
     /// Take samples back.
@@ -152,7 +153,7 @@ impl Change {
         model.set_time(time);
         match self {
             Self::Teach { samples, network, again } => {
-                teach(model, samples, network.as_ref(), again)
+                teach(model, samples, network.as_deref(), again)
             }
             Self::Retract { receipts } => retract(model, receipts, spent),
             Self::RetractLesson { receipt } => {
@@ -301,7 +302,8 @@ fn retract(
     let variant = model.head().variant();
     let samples = receipts::samples(receipts, variant, |receipt| name_now(model, receipt))?;
     let retracted = model.retract(&samples, KEPT)?;
-    let network = model.network_description().cloned().filter(|_| model.network().is_some());
+    let network = model.network_description().filter(|_| model.network().is_some());
+    let network = network.cloned().map(Box::new);
     let undo = Change::Teach { samples, network, again: ids.clone() };
     let done = Applied { spent: ids, ..of_retracted("retract", retracted) };
     Ok((done, Undoing::By(Box::new(undo))))
@@ -401,7 +403,7 @@ fn merge(
         report.forgotten.len()
     );
     for setting in &report.settings {
-        note.push_str(&format!("; {} stays {}, not {}", setting.name, setting.own, setting.other));
+        let _ = write!(note, "; {} stays {}, not {}", setting.name, setting.own, setting.other);
     }
     let classes = [report.added, report.combined].concat();
     Ok((Applied { verb: "merge", classes, note: Some(note), ..Applied::default() }, Undoing::Never))

@@ -5,6 +5,7 @@
 //! happened.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -363,7 +364,11 @@ pub(crate) fn beside(model: &Path, ending: &str) -> PathBuf {
 }
 
 fn hex(id: &ReceiptId) -> String {
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::with_capacity(32);
+    for byte in id {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 fn id_of(text: &str) -> Option<ReceiptId> {

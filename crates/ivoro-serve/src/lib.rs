@@ -1,4 +1,8 @@
 #![doc = include_str!("../README.md")]
+#![allow(
+    clippy::unused_async,
+    reason = "axum takes handlers that are async, also of what does not wait"
+)]
 
 mod access;
 mod annotations;

@@ -1,11 +1,15 @@
 //! A model as it is asked: whole, ready, never changed.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+use axum::body::Bytes;
 use ivoro::head::ClassMap;
 use ivoro::model::AskOptions;
-use ivoro::{Matrix, Model, Points};
+use ivoro::{Matrix, Model, Points, codec};
+
+use crate::held::hold;
 
 /// The hash of a model without any class, which has no file.
 pub(crate) const NO_HASH: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
@@ -24,6 +28,8 @@ pub(crate) struct Snapshot {
     usual: HashMap<String, f64>,
     /// Computed when it is asked for.
     map: OnceLock<Option<ClassMap>>,
+    /// The model file while somebody takes it along: one copy, however many they are.
+    file: Mutex<Weak<Vec<u8>>>,
 }
 
 impl Snapshot {
@@ -32,7 +38,34 @@ impl Snapshot {
         let can_reject = !model.head().classes().is_empty() && model.can_reject();
         warm(&model, can_reject);
         let usual = usual(&model);
-        Self { model, hash, generation, bytes, can_reject, usual, map: OnceLock::new() }
+        Self {
+            model,
+            hash,
+            generation,
+            bytes,
+            can_reject,
+            usual,
+            map: OnceLock::new(),
+            file: Mutex::default(),
+        }
+    }
+
+    /// The bytes of the model file, which is at `path` unless it was replaced meanwhile.
+    pub(crate) fn file(&self, path: &Path) -> ivoro::Result<Bytes> {
+        let mut held = hold(&self.file);
+        let whole = match held.upgrade() {
+            Some(whole) => whole,
+            None => Arc::new(self.read(path)?),
+        };
+        *held = Arc::downgrade(&whole);
+        Ok(Bytes::from_owner(Whole(whole)))
+    }
+
+    fn read(&self, path: &Path) -> ivoro::Result<Vec<u8>> {
+        match fs_err::read(path) {
+            Ok(bytes) if blake3::hash(&bytes).to_hex().as_str() == self.hash => Ok(bytes),
+            _ => codec::encode(&self.model),
+        }
     }
 
     /// The classes in the plane; none where there is no class.
@@ -59,6 +92,15 @@ impl Snapshot {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.model.head().classes().is_empty()
+    }
+}
+
+/// Bytes that several answers share.
+struct Whole(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Whole {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
 }
 

@@ -304,7 +304,7 @@ impl Writer {
         let mut keys = hold(&self.hosted.keys);
         keys.prepare(before, after, &addition).map_err(|error| self.failed(&error))?;
         let written = match (bytes.is_empty(), path.exists()) {
-            (true, true) => fs_err::remove_file(path).map_err(ivoro::Error::from),
+            (true, true) => remove(path).map_err(ivoro::Error::from),
             (true, false) => Ok(()),
             (false, _) => write_atomically(path, |file| Ok(file.write_all(bytes)?)),
         };
@@ -384,6 +384,17 @@ impl Writer {
             }
         }
     }
+}
+
+/// Removes a file; after a return without an error it does not come back after a power cut.
+fn remove(path: &Path) -> std::io::Result<()> {
+    fs_err::remove_file(path)?;
+    #[cfg(unix)]
+    if let Some(folder) = path.parent() {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        fs_err::File::open(folder)?.sync_all()?;
+    }
+    Ok(())
 }
 
 fn count(model: &Model) -> u64 {

@@ -124,6 +124,10 @@ fn every_flag_stands_under_its_heading() {
       Options: --once --threads --out --format --sort-into --copy --move --link --burst-seconds --reject --every --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit --skip-broken
+    ivoro serve
+      Options: --listen --threads --token-file --new-token --host --allow-origin --tls --tls-certificate --tls-key --read-only --keep-unknowns --max-body --variant --budget --budget-seconds --help
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro update
       Options: --classes --threads --class --receipt --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation

@@ -11,13 +11,10 @@ use super::reply::{Changed, changed, replayed, tagged};
 use crate::app::App;
 use crate::change::Change;
 use crate::content::{LargeContent, Part};
-use crate::hosted::{Hosted, Reply, Wanted};
+use crate::hosted::{Reply, Wanted};
 use crate::options::Limits;
 use crate::problem::{Problem, ProblemBody};
 use crate::request::{Admin, Asker, Conditions, Path};
-
-/// Times that reading is tried while the file is replaced again and again.
-const TRIES: usize = 5;
 
 /// The model file. Its ETag is its hash.
 #[utoipa::path(get, path = "/api/v1/models/{model}/file", tag = "file", params(("model" = String, Path)),
@@ -29,7 +26,13 @@ pub(crate) async fn get_file(
 ) -> Result<Response, Problem> {
     let hosted = app.store.get(&model)?;
     let name = hosted.name.to_string();
-    let (hash, bytes) = app.heavy(move || whole(&hosted)).await?;
+    let now = hosted.held();
+    if now.is_empty() {
+        let detail = "the model knows no class yet, so there is no file";
+        return Err(Problem::conflict("empty", detail));
+    }
+    let hash = now.hash.clone();
+    let bytes = app.heavy(move || Ok(now.file(&hosted.path)?)).await?;
     let mut response = tagged(&hash, bytes);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
@@ -37,26 +40,6 @@ pub(crate) async fn get_file(
         headers.insert(header::CONTENT_DISPOSITION, value);
     }
     Ok(response)
-}
-
-/// The bytes with the hash that is asked now.
-fn whole(hosted: &Hosted) -> Result<(String, Vec<u8>), Problem> {
-    for _ in 0..TRIES {
-        let now = hosted.held();
-        if now.is_empty() {
-            return Err(Problem::conflict(
-                "empty",
-                "the model knows no class yet, so there is no file",
-            ));
-        }
-        if let Ok(bytes) = fs_err::read(&hosted.path)
-            && blake3::hash(&bytes).to_hex().as_str() == now.hash
-        {
-            return Ok((now.hash.clone(), bytes));
-        }
-    }
-    let bytes = codec::encode(&hosted.held().model)?;
-    Ok((blake3::hash(&bytes).to_hex().to_string(), bytes))
 }
 
 /// Puts another model in the place of this one. It is checked like any file.

@@ -175,6 +175,7 @@ impl Lesson {
     ) -> Result<Reply, Problem> {
         let Self { samples, taught, skipped, network } = self;
         let asked: Vec<AskedFirst> = taught.iter().filter_map(TaughtSample::record).collect();
+        let network = network.map(Box::new);
         let change = Change::Teach { samples, network, again: Vec::new() };
         let (who, body) = (Arc::clone(&caller.name), body(taught, skipped, receipts));
         let reply = hosted.change(Wanted { change, if_match, key, who, body }).await?;

@@ -242,14 +242,18 @@ fn a_folder_has_many_models() {
 #[test]
 fn it_says_how_good_it_is_and_what_it_keeps() {
     let place = Place::with(|options| options.keep_unknowns = true);
+    let near = |x: f32, y: f32, count: u8| -> Vec<[f32; 2]> {
+        let turn = |at: u8| (f32::from(at) * 2.4).sin_cos();
+        (0..count).map(|at| [x + turn(at).0, y + turn(at).1]).collect()
+    };
     for step in 0..6 {
-        let more = 0.1 * step as f32;
-        place.teach("dog", &[[more, 0.3], [0.2, more]]);
-        place.teach("cat", &[[9.0 + more, 9.0], [9.0, 8.8 - more]]);
+        let count = if step == 0 { 10 } else { 2 };
+        place.teach("dog", &near(0.0, 0.1 * step as f32, count));
+        place.teach("cat", &near(9.0, 9.0 - 0.1 * step as f32, count));
     }
     let quality = place.get(&model("quality")).good();
     assert_eq!((&quality["asked"], &quality["right"]), (&json!(20), &json!(20)));
-    assert_eq!(quality["per_class"][0]["samples"], 12);
+    assert_eq!(quality["per_class"][0]["samples"], 20);
     let map = place.get(&format!("{}?width=300&height=200", model("map"))).good();
     assert_eq!(map["cells"].as_array().unwrap().len(), 2);
     let inside = |at: &serde_json::Value| {
@@ -264,7 +268,8 @@ fn it_says_how_good_it_is_and_what_it_keeps() {
     );
     let answers = answers.good()["answers"].clone();
     assert!(answers[0]["name"] == "who" && inside(&answers[0]["point"]), "{answers}");
-    assert_eq!((&answers[0]["unknown"], &answers[1]["unknown"]), (&json!(false), &json!(true)));
+    let unknown = (&answers[0]["unknown"], &answers[1]["unknown"]);
+    assert_eq!(unknown, (&json!(false), &json!(true)), "{answers}");
     let waiting = place.get(&model("unknowns")).good();
     assert_eq!(waiting["unknowns"][0]["id"], answers[1]["unknown_id"]);
     place.post(&model("unknowns/1"), &json!({"class": "cow"})).good();
@@ -287,7 +292,7 @@ fn it_says_how_good_it_is_and_what_it_keeps() {
     );
     let metrics = String::from_utf8(place.get("/metrics").body).unwrap();
     for line in [
-        "ivoro_samples_taught_total 25",
+        "ivoro_samples_taught_total 41",
         "ivoro_model_classes{model=\"pets\"} 3",
         "ivoro_answers_unknown_total 1",
     ] {

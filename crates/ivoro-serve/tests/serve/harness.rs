@@ -198,7 +198,9 @@ pub(crate) fn exchange(
         "{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
         body.len()
     );
-    headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+    for (name, value) in headers {
+        head.extend([name.as_str(), ": ", value, "\r\n"]);
+    }
     head.push_str("\r\n");
     // a server that refuses early may not read all
     let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));

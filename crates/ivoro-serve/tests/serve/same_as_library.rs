@@ -69,73 +69,22 @@ impl Both {
     fn do_both(&mut self, call: &Call) {
         self.model.set_time(1);
         match call {
-            Call::Teach { class, rows } => {
-                let class = NAMES[*class];
-                let done = self.model.teach(&samples(class, rows));
-                let answer = self.place.post(&model("samples"), &lesson(class, rows));
-                assert_eq!(answer.status == 200, done.is_ok(), "{done:?}");
-                if done.is_ok() {
-                    let taught = answer.json()["taught"].clone();
-                    let held = rows.iter().zip(taught.as_array().unwrap()).map(|(row, it)| Held {
-                        class: class.to_owned(),
-                        row: *row,
-                        receipt: it["receipt"].clone(),
-                    });
-                    self.held.extend(held);
-                }
-            }
-            Call::Retract { receipt } if *receipt < self.held.len() => {
-                let held = self.held.swap_remove(*receipt);
-                let done = self.model.retract(&samples(&held.class, &[held.row]), KEPT);
-                let answer =
-                    self.place.post(&model("retract"), &json!({"receipts": [held.receipt]}));
-                assert_eq!(
-                    answer.status == 200,
-                    done.is_ok(),
-                    "{done:?} {}",
-                    String::from_utf8_lossy(&answer.body)
-                );
-            }
+            Call::Teach { class, rows } => self.teach(NAMES[*class], rows),
+            Call::Retract { receipt } if *receipt < self.held.len() => self.retract(*receipt),
             Call::Relabel { receipt, class } if *receipt < self.held.len() => {
-                let held = &mut self.held[*receipt];
-                let class = NAMES[*class];
-                if held.class == class {
-                    return;
-                }
-                let done = self.model.relabel(&samples(&held.class, &[held.row]), class, KEPT);
-                let answer = self
-                    .place
-                    .post(&model("relabel"), &json!({"receipts": [held.receipt], "class": class}));
-                assert_eq!(answer.status == 200, done.is_ok(), "{done:?}");
-                if done.is_ok() {
-                    class.clone_into(&mut held.class);
-                    held.receipt = answer.json()["receipts"][0].clone();
-                }
+                self.relabel(*receipt, NAMES[*class]);
             }
             Call::Rename { class, name } => {
                 let (class, name) = (NAMES[*class], NAMES[*name]);
-                let done = self.model.rename(class, name);
-                let path = model(&format!("classes/{class}"));
-                let answer = self.place.with_json("PATCH", &path, &[], &json!({"name": name}));
-                self.renamed(class, name, done.is_ok(), answer.status);
+                let done = self.model.rename(class, name).is_ok();
+                self.renamed(class, name, done, &json!({"name": name}));
             }
             Call::Join { class, into } => {
                 let (class, into) = (NAMES[*class], NAMES[*into]);
-                let done = self.model.join(class, into, Forgetting::Exact);
-                let path = model(&format!("classes/{class}"));
-                let answer = self.place.with_json("PATCH", &path, &[], &json!({"into": into}));
-                self.renamed(class, into, done.is_ok(), answer.status);
+                let done = self.model.join(class, into, Forgetting::Exact).is_ok();
+                self.renamed(class, into, done, &json!({"into": into}));
             }
-            Call::Forget { class } => {
-                let class = NAMES[*class];
-                let done = self.model.forget(class, Forgetting::Exact);
-                let answer =
-                    self.place.send("DELETE", &model(&format!("classes/{class}")), &[], b"");
-                assert_eq!(answer.status == 200, done.is_ok(), "{done:?}");
-                if done.is_ok() {
-                    self.held.retain(|held| held.class != class);
-                }
-            }
+            Call::Forget { class } => self.forget(NAMES[*class]),
             Call::Restart => self.place.again(),
             Call::Retract { .. } | Call::Relabel { .. } => {}
         }
@@ -145,8 +94,57 @@ impl Both {
         self.compare();
     }
 
-    fn renamed(&mut self, class: &str, name: &str, done: bool, status: u16) {
-        assert_eq!(status == 200, done);
+    fn teach(&mut self, class: &str, rows: &[[f32; 2]]) {
+        let done = self.model.teach(&samples(class, rows));
+        let answer = self.place.post(&model("samples"), &lesson(class, rows));
+        assert_eq!(answer.status == 200, done.is_ok(), "{done:?}");
+        if done.is_ok() {
+            let taught = answer.json()["taught"].clone();
+            let held = rows.iter().zip(taught.as_array().unwrap()).map(|(row, it)| Held {
+                class: class.to_owned(),
+                row: *row,
+                receipt: it["receipt"].clone(),
+            });
+            self.held.extend(held);
+        }
+    }
+
+    fn retract(&mut self, receipt: usize) {
+        let Held { class, row, receipt } = self.held.swap_remove(receipt);
+        let done = self.model.retract(&samples(&class, &[row]), KEPT);
+        let answer = self.place.post(&model("retract"), &json!({"receipts": [receipt]}));
+        let said = String::from_utf8_lossy(&answer.body);
+        assert_eq!(answer.status == 200, done.is_ok(), "{done:?} {said}");
+    }
+
+    fn relabel(&mut self, receipt: usize, class: &str) {
+        let held = &mut self.held[receipt];
+        if held.class == class {
+            return;
+        }
+        let done = self.model.relabel(&samples(&held.class, &[held.row]), class, KEPT);
+        let body = json!({"receipts": [held.receipt], "class": class});
+        let answer = self.place.post(&model("relabel"), &body);
+        assert_eq!(answer.status == 200, done.is_ok(), "{done:?}");
+        if done.is_ok() {
+            class.clone_into(&mut held.class);
+            held.receipt = answer.json()["receipts"][0].clone();
+        }
+    }
+
+    fn forget(&mut self, class: &str) {
+        let done = self.model.forget(class, Forgetting::Exact);
+        let answer = self.place.send("DELETE", &model(&format!("classes/{class}")), &[], b"");
+        assert_eq!(answer.status == 200, done.is_ok(), "{done:?}");
+        if done.is_ok() {
+            self.held.retain(|held| held.class != class);
+        }
+    }
+
+    fn renamed(&mut self, class: &str, name: &str, done: bool, body: &Value) {
+        let path = model(&format!("classes/{class}"));
+        let answer = self.place.with_json("PATCH", &path, &[], body);
+        assert_eq!(answer.status == 200, done);
         if done {
             let held = self.held.iter_mut().filter(|held| held.class == class);
             held.for_each(|held| name.clone_into(&mut held.class));

@@ -69,8 +69,11 @@ fn tokens_have_rights() {
         .into_iter()
         .map(|right| new_token(right.word(), right).unwrap())
         .collect();
-    std::fs::write(&file, tokens.iter().map(|(_, line)| format!("{line}\n")).collect::<String>())
-        .unwrap();
+    std::fs::write(
+        &file,
+        tokens.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n"),
+    )
+    .unwrap();
     let place = Place::with(|options| {
         options.token_file = Some(file);
         options.limits.wrong_tokens = 3;
