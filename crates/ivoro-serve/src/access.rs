@@ -74,7 +74,7 @@ const MOST_FILE: u64 = 1 << 20;
 /// Bytes of a token as it is sent, at most.
 const MOST_TOKEN: usize = 256;
 /// How long wrong tokens count.
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 /// Addresses that are remembered.
 const MOST_ADDRESSES: usize = 10_000;
 

@@ -19,7 +19,7 @@ pub(crate) struct Content {
     /// Its type, without what stands behind it.
     pub(crate) kind: String,
     /// The whole header.
-    content_type: String,
+    header: String,
     pub(crate) bytes: Bytes,
     _memory: OwnedSemaphorePermit,
 }
@@ -83,7 +83,7 @@ async fn read(request: Request, app: &App, most: usize) -> Result<Content, Probl
         Ok(if rest.is_empty() { first } else { rest.into() })
     });
     let bytes = whole.await.unwrap_or_else(|_| Err(too_slow()))?;
-    Ok(Content { kind, content_type, bytes, _memory: memory })
+    Ok(Content { kind, header: content_type, bytes, _memory: memory })
 }
 
 /// Reads on for a moment what nobody wants: a client that is still sending would not see why it was refused.
@@ -167,7 +167,7 @@ impl Content {
     pub(crate) async fn parts(&self, most: usize) -> Result<Vec<Part>, Problem> {
         let malformed =
             |error: multer::Error| Problem::bad(format!("not a multipart body: {error}"));
-        let boundary = multer::parse_boundary(&self.content_type).map_err(malformed)?;
+        let boundary = multer::parse_boundary(&self.header).map_err(malformed)?;
         let bytes = self.bytes.clone();
         let whole = stream::iter([Ok::<_, std::io::Error>(bytes)]);
         let size = SizeLimit::new().whole_stream(self.bytes.len() as u64 + 1);

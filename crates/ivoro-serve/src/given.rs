@@ -206,7 +206,7 @@ impl Given {
                 Ok(Seen { points: Some(points), names, classes, ..Seen::default() })
             }
             (Self::Photos { photos, archives }, Some(network)) => {
-                look_at(photos, archives, (snapshot, network), limits)
+                look_at(&photos, archives, (snapshot, network), limits)
             }
             (Self::Photos { .. }, None) => Err(Problem::internal()),
         }
@@ -252,7 +252,7 @@ struct Image<'a> {
 }
 
 fn look_at(
-    photos: Vec<GivenPhoto>,
+    photos: &[GivenPhoto],
     archives: Vec<GivenArchive>,
     (snapshot, network): (&Snapshot, &FrozenNetwork),
     limits: &Limits,

@@ -142,7 +142,7 @@ impl Default for Limits {
             name: 256,
             model: 1 << 30,
             slow: Duration::from_secs(15),
-            time: Duration::from_secs(300),
+            time: Duration::from_mins(5),
             wrong_tokens: 10,
         }
     }

@@ -10,7 +10,7 @@ const MOST: usize = 20;
 /// Bytes of samples kept for that.
 const MOST_BYTES: usize = 64 << 20;
 /// How long they are kept.
-const FOR: Duration = Duration::from_secs(15 * 60);
+const FOR: Duration = Duration::from_mins(15);
 
 /// What can be undone, the last change last.
 #[derive(Default)]

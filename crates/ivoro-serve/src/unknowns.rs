@@ -8,7 +8,7 @@ use ivoro::Points;
 /// Queries kept.
 const MOST: usize = 200;
 /// How long.
-pub(crate) const FOR: Duration = Duration::from_secs(15 * 60);
+pub(crate) const FOR: Duration = Duration::from_mins(15);
 
 /// A rejected query.
 #[derive(Clone, Debug)]

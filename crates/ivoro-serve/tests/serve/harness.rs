@@ -193,7 +193,7 @@ pub(crate) fn exchange(
     body: &[u8],
 ) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_mins(2))).unwrap();
     let mut head = format!(
         "{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
         body.len()

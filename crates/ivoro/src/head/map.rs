@@ -191,7 +191,7 @@ fn unit(vector: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Model, Samples, Variant};
+    use crate::{Model, ModelOptions, Samples, Variant};
 
     #[test]
     fn the_plane_is_that_of_the_centres() {
@@ -202,7 +202,7 @@ mod tests {
         let samples =
             Samples::single("centres", Matrix::new(4, 5, numbers).unwrap(), vec![0, 1, 2, 3], 4);
         let samples = samples.unwrap();
-        let mut model = Model::new("iVoro".parse::<Variant>().unwrap(), Default::default());
+        let mut model = Model::new("iVoro".parse::<Variant>().unwrap(), ModelOptions::default());
         model.learn(&samples).unwrap();
         let map = model.head().class_map().unwrap().unwrap();
         assert!((map.share() - 1.0).abs() < 1e-9);
@@ -221,7 +221,7 @@ mod tests {
     fn one_class_is_a_point() {
         let points = Matrix::new(2, 3, vec![1.0, 2.0, 3.0, 1.5, 2.0, 3.0]).unwrap();
         let samples = Samples::single("one", points, vec![0, 0], 1).unwrap();
-        let mut model = Model::new("iVoro".parse::<Variant>().unwrap(), Default::default());
+        let mut model = Model::new("iVoro".parse::<Variant>().unwrap(), ModelOptions::default());
         assert!(model.head().class_map().unwrap().is_none());
         model.learn(&samples).unwrap();
         let map = model.head().class_map().unwrap().unwrap();

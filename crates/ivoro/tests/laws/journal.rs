@@ -128,6 +128,33 @@ fn features_of_a_network_are_taken_back_only_where_they_are_known_to_be_the_same
 }
 
 #[test]
+fn features_that_were_kept_are_taken_back_from_any_lesson() {
+    let train = train();
+    let (first, more) = (phase(&train, 0), half(&phase(&train, 0), 0));
+    let kept = Retraction { kept: true, ..Retraction::default() };
+    for name in ["iVoro", "iVoro-NW", "iVoro-Q"] {
+        let mut model = timed(name);
+        model.use_network("a network").unwrap();
+        model.learn(&first).unwrap();
+        let before = model.head().clone();
+        model.update(&more).unwrap();
+        // one by one, in another order than they came
+        for row in (0..more.len()).rev() {
+            model.retract(&more.select(&[row]), kept).unwrap();
+        }
+        assert!(*model.head() == before);
+        if name == "iVoro-NW" {
+            // where N computed points, the machine still counts
+            let refused = from_elsewhere(&model).retract(&first.select(&[0, 1]), kept);
+            assert!(
+                matches!(refused, Err(Error::OtherFeatures { networks: false })),
+                "{refused:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_network_may_not_compute_again_what_came_as_features() {
     let train = train();
     let mut model = model("iVoro");
