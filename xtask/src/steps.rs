@@ -15,7 +15,7 @@ struct Step {
     run: fn(&Workspace) -> Option<Outcome>,
 }
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "fmt", about: "the formatting", run: format },
     Step {
         name: "cycles",
