@@ -205,7 +205,6 @@ impl<'a> Baselines<'a> {
             choices: trained_phases.last().map_or(Vec::new(), |phase| phase.choices.clone()),
             summary: Summary::of(&phases),
             phases,
-            ..MethodRecord::default()
         }
     }
 

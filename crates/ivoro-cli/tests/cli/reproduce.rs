@@ -78,14 +78,16 @@ fn baselines_begin_with_the_network_that_is_named() {
     assert!(listed.lines().all(|line| line.contains(" --backbone other ")), "{listed}");
 }
 
+/// The commands of a grid.
+fn listed(place: &Place, what: &str) -> Vec<String> {
+    let text = place.ivoro(&format!("reproduce {what} --list")).good();
+    text.lines().map(str::to_owned).collect()
+}
+
 #[test]
-fn the_grids_that_come_with_the_program_cover_the_paper() {
+fn the_grid_of_cifar_100_covers_the_paper() {
     let place = Place::new();
-    let list = |what: &str| -> Vec<String> {
-        let text = place.ivoro(&format!("reproduce {what} --list")).good();
-        text.lines().map(str::to_owned).collect()
-    };
-    let cifar = list("cifar100");
+    let cifar = listed(&place, "cifar100");
     let count = |words: &str| cifar.iter().filter(|line| line.contains(words)).count();
     for protocol in ["50+5x10", "50+10x5", "40+20x3"] {
         // with settings from the base phase, and ours with those of a second network
@@ -94,16 +96,9 @@ fn the_grids_that_come_with_the_program_cover_the_paper() {
             2
         );
         for baseline in ["fine-tuning", "pass"] {
-            assert_eq!(
-                cifar
-                    .iter()
-                    .filter(|line| {
-                        line.contains(protocol)
-                            && line.contains(&format!("--baselines {baseline} "))
-                    })
-                    .count(),
-                1
-            );
+            let words = format!("--baselines {baseline} ");
+            let of_both = |line: &&String| line.contains(protocol) && line.contains(&words);
+            assert_eq!(cifar.iter().filter(of_both).count(), 1);
         }
     }
     for protocol in ["40+12x5", "30+14x5", "20+16x5", "10+18x5", "10+9x10"] {
@@ -125,24 +120,31 @@ fn the_grids_that_come_with_the_program_cover_the_paper() {
     }
     assert_eq!(count("--baselines joint-training "), 1);
     assert_eq!(count("--lambda 0.3") + count("--lambda 0.9"), 2);
-    let quick = list("cifar100 --quick");
+    let quick = listed(&place, "cifar100 --quick");
     assert_eq!(quick.len(), 1);
     assert!(quick[0].contains("--variants all --peers all --backbone networks/resnet18-cifar100"));
-    let other = list("cifar100 --quick --backbone mine.safetensors");
+    let other = listed(&place, "cifar100 --quick --backbone mine.safetensors");
     assert!(other[0].contains("--backbone mine.safetensors"), "{other:?}");
-    let mnist = list("mnist");
+    assert_eq!(place.names(), ["data.features"]);
+}
+
+#[test]
+fn the_other_grids_cover_the_paper() {
+    let place = Place::new();
+    let mnist = listed(&place, "mnist");
     assert!(mnist.iter().all(|line| line.contains("'MNIST (part)' --protocol 4,3,3")));
     assert!(mnist.iter().any(|line| line.contains("--embedding 2")));
     for baseline in ["ewc", "lwm", "muc", "eeil", "ucir", "rmm-ucir", "joint-training"] {
         let wide = format!("--baselines {baseline} --network small --network-name 'full width'");
         assert!(mnist.iter().any(|line| line.contains(&wide)), "{baseline}");
     }
-    let whole = list("mnist --data digits");
+    let whole = listed(&place, "mnist --data digits");
     assert!(whole.iter().all(|line| line.starts_with("ivoro run digits --data-set MNIST ")));
+    let tiny = listed(&place, "tinyimagenet");
     for protocol in ["100+5x20", "100+10x10", "100+20x5"] {
-        assert!(list("tinyimagenet").iter().any(|line| line.contains(protocol)), "{protocol}");
+        assert!(tiny.iter().any(|line| line.contains(protocol)), "{protocol}");
     }
-    assert_eq!(list("data.features").len(), 1);
+    assert_eq!(listed(&place, "data.features").len(), 1);
     assert_eq!(place.names(), ["data.features"]);
 }
 

@@ -110,7 +110,7 @@ fn tokens_are_printed_once_and_mistakes_are_named() {
     assert!(place.ivoro("serve --new-token anna all").bad(2).contains("found all"));
     assert!(place.ivoro("serve m.ivoro --listen 0.0.0.0:0").bad(2).contains("--token-file FILE"));
     assert!(place.ivoro("serve m.ivoro --listen here").bad(2).contains("expected a port"));
-    assert!(place.ivoro("serve").bad(2).contains("[PLACE]"));
+    assert!(place.ivoro("serve").bad(2).contains("<PLACE>"));
     let server = Running::start(&place, "m.ivoro");
     let taken = place.ivoro(&format!("serve n.ivoro --listen {}", server.address)).bad(2);
     assert!(taken.contains("another program listens there already"), "{taken}");

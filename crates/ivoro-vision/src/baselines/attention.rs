@@ -77,7 +77,7 @@ pub(super) fn keep_attention(
 
 #[cfg(test)]
 mod tests {
-    use super::super::losses::tests::{check, some};
+    use super::super::losses::tests::{check_by, some};
     use super::*;
 
     #[test]
@@ -108,12 +108,12 @@ mod tests {
     fn gradients_are_those_of_finite_differences() {
         let (maps, weights) = (some(3, 24, 1), some(3, 4, 2));
         let wanted = direction_of_attention(&some(3, 24, 8), &some(3, 4, 9));
-        check(&maps, |maps, gradient| {
+        check_by(1e-3, &maps, |maps, gradient| {
             let (value, found) = keep_attention(maps, &weights, &wanted, 1.5);
             add(gradient.as_mut_slice(), found.maps.as_slice(), 1.0);
             value
         });
-        check(&weights, |weights, gradient| {
+        check_by(1e-3, &weights, |weights, gradient| {
             let (value, found) = keep_attention(&maps, weights, &wanted, 1.5);
             add(gradient.as_mut_slice(), found.weights.as_slice(), 1.0);
             value

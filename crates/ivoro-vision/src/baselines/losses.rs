@@ -160,12 +160,20 @@ pub(super) mod tests {
 
     /// The gradient that `loss` adds is the one that small changes show.
     pub(in super::super) fn check(start: &Matrix, loss: impl Fn(&Matrix, &mut Matrix) -> f64) {
+        check_by(1e-2, start, loss);
+    }
+
+    /// The same by changes of this size: small ones for losses with kinks.
+    pub(in super::super) fn check_by(
+        step: f32,
+        start: &Matrix,
+        loss: impl Fn(&Matrix, &mut Matrix) -> f64,
+    ) {
         let mut gradient = Matrix::zeros(start.rows(), start.cols());
         loss(start, &mut gradient);
         let mut unused = Matrix::zeros(start.rows(), start.cols());
         for at in 0..start.as_slice().len() {
             let mut moved = start.clone();
-            let step = 1e-2f32;
             moved.as_mut_slice()[at] += step;
             let above = loss(&moved, &mut unused);
             moved.as_mut_slice()[at] -= 2.0 * step;
