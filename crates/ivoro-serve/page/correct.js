@@ -182,7 +182,7 @@ async function forget(one) {
   await question({
     title: `Forget ${one.name}?`, text: `The model will be as if ${one.name} had never been taught. Its ${count(one.samples, 'photo')} and their receipts in this browser are gone. This can’t be undone.`, yes: 'Forget', danger: true, check: 'Take its name out of the journal too',
     act: async (_, strike) => {
-      const told = await forgotten(one.name, strike);
+      const told = await forgotten(one, strike);
       await store.update(model.name, (record) => (record.class === one.name ? null : undefined));
       await refresh();
       await enter();
@@ -192,14 +192,9 @@ async function forget(one) {
 }
 
 // A model that keeps one scatter for all classes forgets one by the receipts of all its photos.
-async function forgotten(name, strike) {
-  try {
-    return await write('DELETE', path(name), { strike });
-  } catch (error) {
-    const receipts = receiptsOf((await store.ofModel(model.name)).filter((record) => record.class === name));
-    if (error.status !== 409 || !receipts.length) throw error;
-    return write('DELETE', path(name), { strike, receipts });
-  }
+async function forgotten(one, strike) {
+  const receipts = receiptsOf((await store.ofModel(model.name)).filter((record) => record.class === one.name));
+  return write('DELETE', path(one.name), receipts.length === one.samples ? { strike, receipts } : { strike });
 }
 
 function drawReceipt(told, one) {
