@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 from ._arrays import KINDS, codes_of, foreign, is_layers, is_plain, layers_of, repeated
 from ._ivoro import Model
 from ._labels import alike, encoded, joined, labels_as, names_of, texts_of
+from ._settings import settings
 
 T = TypeVar("T")
 
@@ -968,8 +969,10 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
     def settings_(self) -> dict[str, Any]:
         """All settings in use."""
         check_is_fitted(self)
-        settings: dict[str, Any] = json.loads(self.model_.settings())
-        return settings
+        # not written where it has its usual value, so that models without it stay as they were
+        usual = {"scatter_rank": settings()["scatter_rank"]["default"]}
+        written: dict[str, Any] = json.loads(self.model_.settings())
+        return usual | written
 
     @property
     def choices_(self) -> list[dict[str, Any]]:
