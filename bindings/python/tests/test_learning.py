@@ -265,7 +265,9 @@ def test_settings_are_given_or_chosen(samples):
     assert given.settings_["transform"] == {"lambda": 0.3, "scale": 2.0, "shift": 0.0}
     assert given.choices_ == []
     chosen = IVoroClassifier("iVoro-NW").fit(*samples)
-    assert [choice["setting"] for choice in chosen.choices_] == ["lambda", "ridge", "shift"]
+    assert [choice["setting"] for choice in chosen.choices_] == [
+        "lengths", "lambda", "ridge", "shift"
+    ]
     assert sum(line["bytes"] for line in chosen.audit()) == chosen.model_.bytes
 
 

@@ -42,32 +42,42 @@ pub struct Lesson {
     pub samples: usize,
     /// Quantiles of their strangeness, from the strangest on.
     strangeness: Vec<f64>,
+    /// By how much these quantiles were higher than with every other class alone; empty where that was
+    /// not asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    growth: Vec<f64>,
     /// Mean log loss at each temperature, in units of the gap between classes.
     losses: Vec<f64>,
 }
 
 impl Lesson {
-    /// From the strangeness of samples and their mean loss at each of [`temperatures`]; none where
-    /// that can't be kept.
+    /// From the strangeness of samples, with all classes and with every other one, and their mean loss at
+    /// each of [`temperatures`]; none where that can't be kept.
     pub(crate) fn new(
         classes: Vec<String>,
         known: usize,
-        mut strangeness: Vec<f64>,
+        (strangeness, halved): (Vec<f64>, Option<Vec<f64>>),
         losses: Vec<f64>,
     ) -> Option<Self> {
-        strangeness.sort_unstable_by(f64::total_cmp);
-        let quantiles = SHARES.map(|share| quantile(&strangeness, share)).to_vec();
         let samples = strangeness.len();
-        let lesson = Self { classes, known, samples, strangeness: quantiles, losses };
+        let strangeness = quantiles(strangeness);
+        let halved = halved.map(quantiles).unwrap_or_default();
+        let growth = strangeness.iter().zip(halved).map(|(all, half)| all - half).collect();
+        let lesson = Self { classes, known, samples, strangeness, growth, losses };
         lesson.is_sensible().then_some(lesson)
     }
 
     fn is_sensible(&self) -> bool {
         let falls = self.strangeness.windows(2).all(|pair| pair[0] >= pair[1]);
         self.strangeness.len() == SHARES.len()
+            && [0, SHARES.len()].contains(&self.growth.len())
             && self.losses.len() == TEMPERATURES
-            && self.strangeness.iter().chain(&self.losses).all(|number| number.is_finite())
+            && self.numbers().all(f64::is_finite)
             && (self.known > 0 && self.samples > 0 && !self.classes.is_empty() && falls)
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = f64> {
+        self.strangeness.iter().chain(&self.growth).chain(&self.losses).copied()
     }
 
     /// How much it counts when so many classes are known: one for each class, less the more have
@@ -148,7 +158,9 @@ impl Calibration {
     /// How many numbers are kept for it.
     pub fn numbers(&self) -> usize {
         match self {
-            Self::Lessons(measured) => measured.lessons.len() * (SHARES.len() + TEMPERATURES + 2),
+            Self::Lessons(measured) => {
+                measured.lessons.iter().map(|lesson| lesson.numbers().count() + 2).sum()
+            }
             Self::Fixed(fixed) => fixed.thresholds.len() + 2,
         }
     }
@@ -218,40 +230,52 @@ impl Lessons {
         weights.fold((0.0, 0.0), |sum, (weight, samples)| (sum.0 + weight, sum.1 + samples))
     }
 
+    /// The quantiles of each lesson's strangeness as they are when so many classes are known, with its
+    /// weight. Whenever the number of classes doubles, they rise by what they rose from half of them.
+    fn grown(&self, known: usize) -> Vec<(f64, Vec<f64>)> {
+        let mut growth = vec![0.0; SHARES.len()];
+        let mut total = 0.0;
+        for lesson in self.lessons.iter().filter(|lesson| !lesson.growth.is_empty()) {
+            let weight = lesson.weight(known);
+            total += weight;
+            growth.iter_mut().zip(&lesson.growth).for_each(|(sum, rise)| *sum += weight * rise);
+        }
+        growth.iter_mut().for_each(|sum| *sum /= total.max(f64::MIN_POSITIVE));
+        let now = |lesson: &Lesson| {
+            let doublings = (known as f64 / lesson.known as f64).log2().max(0.0);
+            let mut least = f64::INFINITY;
+            let quantiles = lesson.strangeness.iter().zip(&growth).map(|(then, rise)| {
+                // quantiles fall, whatever their rises say
+                least = least.min(then + doublings * rise);
+                least
+            });
+            (lesson.weight(known), quantiles.collect())
+        };
+        self.lessons.iter().map(now).collect()
+    }
+
     fn threshold(&self, share: f64, known: usize) -> f64 {
         let (total, samples) = self.weights(known);
+        let lessons = self.grown(known);
+        let measured = |at: f64| {
+            let above =
+                lessons.iter().map(|(weight, quantiles)| weight * share_above(quantiles, at));
+            above.sum::<f64>() / total.max(f64::MIN_POSITIVE)
+        };
+        let ends =
+            lessons.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (_, it)| {
+                (low.min(it[SHARES.len() - 1]), high.max(it[0]))
+            });
         let alone = 1.0 + ALONE / (known.max(1) as f64).powi(2);
-        let middle = self.quantile(0.5, known).unwrap_or(1.0 + (USUAL[12] - 1.0) * alone);
+        let middle = match lessons.len() {
+            0 => 1.0 + (USUAL[12] - 1.0) * alone,
+            _ => bisected(ends, 0.5, measured),
+        };
         let usual: Vec<f64> =
             USUAL.iter().map(|value| middle + (value - USUAL[12]) * alone).collect();
         let believed = samples / (samples + USUAL_SAMPLES);
-        let above = |at: f64| {
-            let measured = if total > 0.0 { self.share_above(at, known) / total } else { 0.0 };
-            believed * measured + (1.0 - believed) * share_above(&usual, at)
-        };
-        let tops =
-            self.lessons.iter().map(|lesson| (lesson.strangeness[0], lesson.strangeness[14]));
-        let ends = tops.fold((usual[14], usual[0]), |(low, high), (top, bottom)| {
-            (bottom.min(low), top.max(high))
-        });
-        bisected(ends, share, above)
-    }
-
-    /// Where so large a share of the samples of all lessons lies above.
-    fn quantile(&self, share: f64, known: usize) -> Option<f64> {
-        let (total, _) = self.weights(known);
-        let first = self.lessons.first().filter(|_| total > 0.0)?;
-        let start = (first.strangeness[14], first.strangeness[0]);
-        let ends = self.lessons.iter().fold(start, |(low, high), lesson| {
-            (low.min(lesson.strangeness[14]), high.max(lesson.strangeness[0]))
-        });
-        Some(bisected(ends, share, |at| self.share_above(at, known) / total))
-    }
-
-    /// Weight of the samples that are stranger.
-    fn share_above(&self, at: f64, known: usize) -> f64 {
-        let above = |lesson: &Lesson| lesson.weight(known) * share_above(&lesson.strangeness, at);
-        self.lessons.iter().map(above).sum()
+        let above = |at: f64| believed * measured(at) + (1.0 - believed) * share_above(&usual, at);
+        bisected((ends.0.min(usual[14]), ends.1.max(usual[0])), share, above)
     }
 
     /// The temperature of least loss, in units of the gap between classes.
@@ -361,6 +385,12 @@ pub(crate) fn log_loss(distances: &[f32], label: usize, temperature: f64) -> f64
     further(distances[label]) + sum.ln()
 }
 
+/// The quantiles that are kept, from the largest on.
+fn quantiles(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    SHARES.map(|share| quantile(&values, share)).to_vec()
+}
+
 /// The (1 − share) quantile: so large a share of the values lies above.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::INFINITY };
@@ -376,7 +406,7 @@ mod tests {
     use crate::random::unit;
 
     fn lesson(strangeness: Vec<f64>, losses: Vec<f64>, known: usize) -> Lesson {
-        Lesson::new(vec!["a".to_owned()], known, strangeness, losses).unwrap()
+        Lesson::new(vec!["a".to_owned()], known, (strangeness, None), losses).unwrap()
     }
 
     fn flat() -> Vec<f64> {
@@ -448,10 +478,35 @@ mod tests {
     }
 
     #[test]
+    fn thresholds_follow_what_strangeness_does_when_classes_double() {
+        let strangeness: Vec<f64> = (0..4000).map(|at| 1.0 + f64::from(at) / 4000.0).collect();
+        let halved: Vec<f64> = strangeness.iter().map(|value| value + 0.1).collect();
+        let of = |halved| {
+            let names = vec!["a".to_owned()];
+            let mut calibration = Calibration::default();
+            calibration.add(Lesson::new(names, 10, (strangeness.clone(), halved), flat()).unwrap());
+            calibration
+        };
+        let (still, moving) = (of(None), of(Some(halved)));
+        assert!((still.threshold(0.05, 40) - still.threshold(0.05, 10)).abs() < 0.01);
+        // where the lesson was asked, nothing is added; 40 classes are two doublings more
+        assert_eq!(still.threshold(0.05, 10), moving.threshold(0.05, 10));
+        let fallen = still.threshold(0.05, 40) - moving.threshold(0.05, 40);
+        assert!((fallen - 0.2).abs() < 0.01, "{fallen}");
+        // a class less is no reason to reject less
+        assert_eq!(moving.threshold(0.05, 9), still.threshold(0.05, 9));
+        let text = serde_json::to_string(&moving).unwrap();
+        assert_eq!(serde_json::from_str::<Calibration>(&text).unwrap(), moving);
+        assert!(!serde_json::to_string(&still).unwrap().contains("growth"));
+    }
+
+    #[test]
     fn extreme_distances_do_not_overflow() {
         let p = softmin(&[1e30, 0.0, f32::MAX], 1e-3);
         assert_eq!(p, [0.0, 1.0, 0.0]);
         assert!(log_loss(&[1e30, 0.0, f32::MAX], 1, 1e-3).abs() < 1e-9);
-        assert!(Lesson::new(vec!["a".to_owned()], 1, vec![f64::INFINITY], flat()).is_none());
+        assert!(
+            Lesson::new(vec!["a".to_owned()], 1, (vec![f64::INFINITY], None), flat()).is_none()
+        );
     }
 }

@@ -9,7 +9,7 @@ use crate::head::{Settings, Variant, Views};
 use crate::linalg::tile_rows;
 use crate::rehearsal::{Measured, Rehearsal};
 use crate::samples::{Points, Samples, View};
-use crate::tune::{Choice, Tuner, best};
+use crate::tune::{Choice, Tuner, winner};
 
 /// What a model may cost whose variant is chosen for it.
 ///
@@ -40,7 +40,7 @@ impl Default for Budget {
 /// Operations in a second, on two cores.
 const RATE: f64 = 2e10;
 /// Candidates that are compared with one view and with all, about.
-const TRIES: [f64; 2] = [12.0, 6.0];
+const TRIES: [f64; 2] = [14.0, 6.0];
 /// Pairs of settings that are compared for Q.
 const PAIRS: f64 = 16.0;
 
@@ -190,7 +190,7 @@ fn compared(
         choice.losses.extend(measured.iter().map(loss));
         let then = if choice.rule.is_empty() { "" } else { "; then " };
         let _ = write!(choice.rule, "{then}{rule}");
-        first = candidates.into_iter().nth(best(&measured).map_or(0, |(at, _)| at));
+        first = candidates.into_iter().nth(winner(&measured));
     }
     let variant = first.map_or(fit[0], |(variant, _)| variant);
     choice.value = variant.to_string();

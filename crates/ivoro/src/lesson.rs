@@ -22,6 +22,10 @@ const CHEAP: f64 = 1e10;
 /// and where it is not.
 const GROWTH: f64 = 1.02;
 const DEAR_GROWTH: f64 = 1.5;
+/// Samples of an update that are worth asking, and asked samples from which on no more are: they are then
+/// worth less than the time that it takes.
+const FEW: usize = 10;
+const ENOUGH: usize = 200;
 /// Seed of the order in which samples are held out.
 const SEED: u64 = 1993;
 
@@ -31,6 +35,11 @@ pub(crate) fn is_due(head: &Head, fresh: usize, last: Option<usize>) -> bool {
     let growth = if work(head) > CHEAP { DEAR_GROWTH } else { GROWTH };
     let classes = head.classes().len() + fresh;
     last.is_none_or(|last| classes as f64 >= last as f64 * growth)
+}
+
+/// Whether samples of known classes are worth asking before they count, when so many have been asked.
+pub(crate) fn is_wanting(fresh: usize, asked: usize) -> bool {
+    fresh >= FEW && asked < ENOUGH
 }
 
 /// About what it costs to build a head.
@@ -44,6 +53,13 @@ fn work(head: &Head) -> f64 {
     if variant.is_metric() { cubes * each } else { 0.0 }
 }
 
+/// About what it costs to learn a lesson once more where probes are fitted to it.
+fn refitting(head: &Head, lesson: &Samples) -> f64 {
+    let outputs = (lesson.classes().len() * head.settings().iterations) as f64;
+    let numbers = head.block_dims().iter().sum::<usize>() * lesson.len();
+    2.0 * outputs * numbers as f64
+}
+
 /// Measures a lesson of new classes that `after` has just learned; nothing where no class has two
 /// samples. `before` is the head that had not, where samples can't be taken away from `after`.
 pub(crate) fn measure(
@@ -52,7 +68,7 @@ pub(crate) fn measure(
     lesson: &Samples,
 ) -> Result<Option<Lesson>> {
     let parts = parts(lesson, after);
-    let (mut strangeness, mut losses) = (Vec::new(), Vec::new());
+    let mut answers = Asked::default();
     for held in parts {
         let samples = lesson.select(&held);
         let head = if let Some(before) = before {
@@ -65,9 +81,9 @@ pub(crate) fn measure(
         } else {
             after.without(&samples)?
         };
-        ask(&head, &samples, &mut strangeness, &mut losses)?;
+        answers.ask(&head, &samples)?;
     }
-    Ok(lesson_of(names(lesson), after.classes().len(), strangeness, &losses))
+    Ok(answers.lesson(names(lesson), after.classes().len()))
 }
 
 /// Measures samples that the head has not learned, of classes that it knows.
@@ -77,20 +93,9 @@ pub(crate) fn measure_fresh(head: &Head, samples: &Samples) -> Result<Option<Les
     if let Some(class) = names.iter().find(|name| !known.contains_key(name.as_str())) {
         return Err(Error::UnknownClass { class: class.clone() });
     }
-    let (mut strangeness, mut losses) = (Vec::new(), Vec::new());
-    ask(head, samples, &mut strangeness, &mut losses)?;
-    Ok(lesson_of(names, head.classes().len(), strangeness, &losses))
-}
-
-fn lesson_of(
-    names: Vec<String>,
-    known: usize,
-    strangeness: Vec<f64>,
-    losses: &[f64],
-) -> Option<Lesson> {
-    let count = strangeness.len() as f64;
-    let mean = losses.iter().map(|sum| sum / count).collect();
-    if strangeness.is_empty() { None } else { Lesson::new(names, known, strangeness, mean) }
+    let mut answers = Asked::default();
+    answers.ask(head, samples)?;
+    Ok(answers.lesson(names, head.classes().len()))
 }
 
 /// Names of the classes that occur.
@@ -111,7 +116,8 @@ fn parts(lesson: &Samples, head: &Head) -> Vec<Vec<usize>> {
     rows.iter_mut().for_each(|rows| rows.sort_by_key(|&row| keys[row]));
     let most = MOST.min(MOST_DISTANCES / head.classes().len().max(1)).max(1);
     let each = (most / rows.len().max(1)).max(1);
-    let several = head.is_additive() && work(head) <= CHEAP;
+    let again = if head.is_additive() { work(head) } else { refitting(head, lesson) };
+    let several = again <= CHEAP;
     let mut parts: Vec<Vec<usize>> = Vec::new();
     for part in 0..PARTS {
         let enough = parts.iter().map(Vec::len).sum::<usize>() >= WANTED;
@@ -130,31 +136,53 @@ fn parts(lesson: &Samples, head: &Head) -> Vec<Vec<usize>> {
     parts
 }
 
-/// Adds what a head says of samples that it has not seen.
-fn ask(
-    head: &Head,
-    samples: &Samples,
-    strangeness: &mut Vec<f64>,
-    losses: &mut Vec<f64>,
-) -> Result<()> {
-    let known = head.places();
-    let place = |name: &String| known.get(name.as_str()).copied().unwrap_or(0);
-    let places: Vec<usize> = samples.classes().iter().map(place).collect();
-    let gap = head.background()?.gap;
-    losses.resize(temperatures().count(), 0.0);
-    let all: Vec<usize> = (0..samples.len()).collect();
-    let rows = (MOST_DISTANCES / 64 / head.classes().len().max(1)).max(1);
-    for rows in all.chunks(rows) {
-        let answers = head.ask(&samples.select(rows), true)?;
-        strangeness.extend(answers.strangeness);
-        if gap <= 0.0 {
-            continue;
+/// What heads said of samples that they had not seen.
+#[derive(Default)]
+struct Asked {
+    strangeness: Vec<f64>,
+    /// The same with every other class alone, as far as that was asked.
+    halved: Vec<f64>,
+    /// Summed over the samples.
+    losses: Vec<f64>,
+}
+
+impl Asked {
+    /// Asks a head that has not seen the samples.
+    fn ask(&mut self, head: &Head, samples: &Samples) -> Result<()> {
+        let known = head.places();
+        let place = |name: &String| known.get(name.as_str()).copied().unwrap_or(0);
+        let places: Vec<usize> = samples.classes().iter().map(place).collect();
+        let gap = head.background()?.gap;
+        self.losses.resize(temperatures().count(), 0.0);
+        let all: Vec<usize> = (0..samples.len()).collect();
+        let rows = (MOST_DISTANCES / 64 / head.classes().len().max(1)).max(1);
+        for rows in all.chunks(rows) {
+            let labels: Vec<usize> =
+                rows.iter().map(|&row| places[samples.labels()[row] as usize]).collect();
+            let answers = head.ask(&samples.select(rows), true)?;
+            self.strangeness.extend(answers.strangeness);
+            self.halved.extend(
+                head.strangeness_in_halves(&answers.distances, &labels)?.unwrap_or_default(),
+            );
+            if gap <= 0.0 {
+                continue;
+            }
+            for (distances, label) in answers.distances.iter_rows().zip(labels) {
+                let losses = self.losses.iter_mut().zip(temperatures());
+                losses.for_each(|(sum, at)| *sum += log_loss(distances, label, gap * at));
+            }
         }
-        for (distances, &row) in answers.distances.iter_rows().zip(rows) {
-            let label = places[samples.labels()[row] as usize];
-            let losses = losses.iter_mut().zip(temperatures());
-            losses.for_each(|(sum, at)| *sum += log_loss(distances, label, gap * at));
-        }
+        Ok(())
     }
-    Ok(())
+
+    /// What is kept of it; nothing where no sample was asked.
+    fn lesson(self, classes: Vec<String>, known: usize) -> Option<Lesson> {
+        let count = self.strangeness.len() as f64;
+        let mean = self.losses.iter().map(|sum| sum / count).collect();
+        let halved = Some(self.halved).filter(|halved| halved.len() == self.strangeness.len());
+        if self.strangeness.is_empty() {
+            return None;
+        }
+        Lesson::new(classes, known, (self.strangeness, halved), mean)
+    }
 }

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 pub use crate::head::BurstRule;
 use crate::head::{
     Answers, Approximation, Forgetting, Head, Indexed, Merging, Scatter, SealOptions, Sealing,
-    Settings, Variant,
+    Settings, Variant, Views,
 };
 use crate::journal::{Journal, Verb};
 use crate::lesson;
@@ -380,11 +380,21 @@ impl Model {
         Ok(())
     }
 
-    /// Adds samples to known classes; see [`Head::update`].
+    /// Adds samples to known classes; see [`Head::update`]. Where little was measured before, as of a model
+    /// begun with single samples, they are asked before they count.
     pub fn update(&mut self, samples: &Samples) -> Result<Vec<(String, usize)>> {
         let classes = self.named(samples);
+        let measured = match &self.calibration {
+            Some(known @ Calibration::Lessons(_))
+                if lesson::is_wanting(samples.len(), known.samples()) =>
+            {
+                lesson::measure_fresh(&self.head, samples)?
+            }
+            _ => None,
+        };
         let report =
             self.entered(Verb::Update, classes, None, |model| model.head.update(samples))?;
+        self.calibration.iter_mut().zip(measured).for_each(|(known, it)| known.add(it));
         self.note_machine();
         Ok(report)
     }
@@ -496,6 +506,21 @@ impl Model {
                 Some(gap.map_or(1.0, |gap| gap * measured.temperature(known)))
             }
         })
+    }
+
+    /// The temperature of probabilities that are told; none where probes or votes decide and nothing was
+    /// measured: then nothing says how sure their answers are.
+    fn temperature_of_answers(&self) -> Result<Option<f64>> {
+        let variant = self.head.variant();
+        let probes = variant.divide || variant.residual;
+        match &self.calibration {
+            Some(known @ Calibration::Lessons(_))
+                if known.samples() == 0 && (probes || variant.views == Views::Consensus) =>
+            {
+                Ok(None)
+            }
+            _ => self.fitted_temperature(),
+        }
     }
 
     /// Merges another model; see [`Head::merge`].
@@ -628,7 +653,7 @@ impl Model {
             Some((size, rule)) => answers.in_bursts(size, rule)?,
             None => answers,
         };
-        let temperature = self.fitted_temperature()?;
+        let temperature = self.temperature_of_answers()?;
         let rows = 0..answers.distances.rows();
         Ok(rows
             .map(|row| {
@@ -697,7 +722,7 @@ impl Model {
         Ok(Evaluation {
             strangeness: (!self.head.variant().lift).then_some(answers.strangeness),
             uncertainty: (views > 1).then_some(answers.uncertainty),
-            temperature: self.fitted_temperature()?,
+            temperature: self.temperature_of_answers()?,
             threshold: self.threshold(REJECTED).ok(),
             distances: answers.distances,
         })

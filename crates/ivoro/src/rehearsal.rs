@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::head::{Head, Settings, Variant};
+use crate::head::{Head, Lengths, Settings, Variant};
 use crate::leave_one_out::{LeaveOneOut, Prepared};
 use crate::matrix::Matrix;
 use crate::probe_cache::ProbeCache;
@@ -35,8 +35,6 @@ const FOLDS: usize = 5;
 const ENOUGH: usize = 1000;
 /// Which candidate is taken.
 const RULE: &str = "first within one standard error of the least log loss";
-/// Which of several variants.
-const LEAST: &str = "least log loss";
 /// Lifted dimension in a rehearsal.
 pub(crate) const LIFT: usize = 2000;
 
@@ -227,7 +225,7 @@ impl Rehearsal {
                 self.measure(*variant, &[less(settings)], probes)
             };
             let (measured, rules): (Vec<_>, Vec<_>) = candidates.iter().map(one).unzip();
-            let rule = rules.into_iter().next().unwrap_or_default().replace(RULE, LEAST);
+            let rule = rules.into_iter().next().unwrap_or_default();
             return (measured.into_iter().flatten().collect(), rule);
         }
         let dear = candidates.iter().find(|(variant, _)| variant.per_class_metric);
@@ -235,8 +233,7 @@ impl Rehearsal {
         let one = |(variant, settings): &(Variant, Settings)| {
             self.held_out(&folds, *variant, &less(settings), probes, true)
         };
-        let rule = self.rule_of_folds(&folds).replace(RULE, LEAST);
-        (candidates.iter().map(one).collect(), rule)
+        (candidates.iter().map(one).collect(), self.rule_of_folds(&folds))
     }
 
     /// Samples that are looked at.
@@ -331,8 +328,8 @@ fn held_of(rows: &[usize], fold: usize) -> Range<usize> {
 fn left_out(all: &LeaveOneOut, variant: Variant, candidates: &[Settings]) -> Vec<Option<Measured>> {
     let labels = all.labels();
     // candidates for the ridge and for weights follow each other in one transformation
-    let key = |settings: &Settings| (settings.transform, settings.lift, settings.seed);
-    let mut last: Option<((Transform, usize, u64), Prepared<'_>)> = None;
+    let key = |it: &Settings| (it.transform, it.lengths, it.lift, it.seed);
+    let mut last: Option<((Transform, Lengths, usize, u64), Prepared<'_>)> = None;
     let measured = candidates.iter().map(|settings| {
         let prepared = match last.take().filter(|(known, _)| *known == key(settings)) {
             Some((_, prepared)) => prepared,

@@ -43,12 +43,20 @@ impl Transform {
 
     /// Every row transformed.
     pub fn apply(&self, points: &Matrix) -> Matrix {
-        let mut out = points.clone();
-        let cols = out.cols().max(1);
-        out.as_mut_slice().par_chunks_mut(cols * 64).for_each(|rows| {
+        self.changed(points.clone())
+    }
+
+    fn changed(&self, mut points: Matrix) -> Matrix {
+        let cols = points.cols().max(1);
+        points.as_mut_slice().par_chunks_mut(cols * 64).for_each(|rows| {
             rows.chunks_exact_mut(cols).for_each(|row| self.apply_row(row));
         });
-        out
+        points
+    }
+
+    /// Every row brought to length w; a zero row stays zero.
+    pub(crate) fn with_equal_lengths(&self, points: Matrix) -> Matrix {
+        Self { lambda: 1.0, scale: self.scale, shift: 0.0 }.changed(points)
     }
 
     fn apply_row(&self, row: &mut [f32]) {
@@ -112,6 +120,16 @@ mod tests {
         for lambda in [0.0, -0.5] {
             assert!(one(lambda, 1.0, 0.0, &[0.0, -1.0]).iter().all(|v| v.is_finite()));
         }
+    }
+
+    #[test]
+    fn equal_lengths_are_w_and_a_zero_row_stays_zero() {
+        let points = Matrix::new(2, 2, vec![3.0, 4.0, 0.0, 0.0]).unwrap();
+        let transform = Transform::new(0.5, 10.0, 0.0).unwrap();
+        let found = transform.with_equal_lengths(transform.apply(&points)).into_vec();
+        assert!((found[0].hypot(found[1]) - 10.0).abs() < 1e-5);
+        assert!((found[0] / found[1] - (3f32 / 4.0).sqrt()).abs() < 1e-6);
+        assert_eq!(found[2..], [0.0, 0.0]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 pub use crate::head::settings::Given;
-use crate::head::{ProbeSpace, Rank, Settings, Variant, Views};
+use crate::head::{Lengths, ProbeSpace, Rank, Settings, Variant, Views};
 use crate::probe_cache::ProbeCache;
 use crate::rehearsal::LIFT;
 use crate::rehearsal::Measured;
@@ -252,7 +252,7 @@ impl Tuner {
 
 /// The candidate that is taken: the first one that is not worse than the best by more than the
 /// standard error of the difference. A candidate that failed is passed over.
-fn winner(measured: &[Option<Measured>]) -> usize {
+pub(crate) fn winner(measured: &[Option<Measured>]) -> usize {
     let Some((at, best)) = best(measured) else { return 0 };
     if best.losses.is_empty() {
         return at;
@@ -263,7 +263,7 @@ fn winner(measured: &[Option<Measured>]) -> usize {
 }
 
 /// The first candidate of the least log loss, or without losses of the best accuracy.
-pub(crate) fn best(measured: &[Option<Measured>]) -> Option<(usize, &Measured)> {
+fn best(measured: &[Option<Measured>]) -> Option<(usize, &Measured)> {
     let found = measured.iter().enumerate().filter_map(|(at, it)| Some((at, it.as_ref()?)));
     let better = |a: &Measured, b: &Measured| {
         a.loss() < b.loss() || a.losses.is_empty() && a.accuracy > b.accuracy
@@ -274,12 +274,13 @@ pub(crate) fn best(measured: &[Option<Measured>]) -> Option<(usize, &Measured)> 
 type Plan = fn(Variant, &Settings, &Given) -> Option<Step>;
 
 /// In this order, each setting on the simplest variant in which it acts.
-const PLAN: [Plan; 8] =
-    [ridge_and_prior, lambda, ridge, layer_weights, shift, residual, decay, probe_space];
+const PLAN: [Plan; 9] =
+    [lengths, ridge_and_prior, lambda, ridge, layer_weights, shift, residual, decay, probe_space];
 
 /// The same with λ and η of Q chosen under W, with its default ridge: there every sample can be left
 /// out in closed form, and a metric per class takes a hundred times as long.
-const PLAN_OF_REHEARSAL: [Plan; 8] = [
+const PLAN_OF_REHEARSAL: [Plan; 9] = [
+    lengths,
     |variant, settings, given| lambda(pooled(variant), settings, given),
     ridge,
     layer_weights,
@@ -331,6 +332,15 @@ fn lambda(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> 
         |v| v.to_string(),
         |s, v| s.transform.lambda = v,
     ))
+}
+
+fn lengths(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {
+    if !(variant.normalise && variant.is_metric()) || given.lengths.is_some() {
+        return None;
+    }
+    let simple = Variant { lift: false, ..plain(pooled(variant)) };
+    let values = [Lengths::Equal, Lengths::Free];
+    Some(step("lengths", simple, settings, &values, |v| v.to_string(), |s, v| s.lengths = v))
 }
 
 fn shift(variant: Variant, settings: &Settings, given: &Given) -> Option<Step> {

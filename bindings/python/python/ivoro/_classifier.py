@@ -57,6 +57,8 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         that suits the first classes best within ``budget``; see ``variant_`` and ``choices_``.
     exponent, scale, shift : float, optional
         λ, w and η of the letter N.
+    lengths : {"equal", "free"}, optional
+        N with W or Q: whether all points are brought to one length again after the power.
     ridge : float, optional
         ε of W and Q, as a share of the mean variance.
     prior : float, optional
@@ -157,6 +159,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         exponent: float | None = None,
         scale: float | None = None,
         shift: float | None = None,
+        lengths: str | None = None,
         ridge: float | None = None,
         prior: float | None = None,
         rank: int | str | None = None,
@@ -182,6 +185,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         self.exponent = exponent
         self.scale = scale
         self.shift = shift
+        self.lengths = lengths
         self.ridge = ridge
         self.prior = prior
         self.rank = rank

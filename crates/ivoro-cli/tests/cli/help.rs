@@ -58,12 +58,12 @@ fn every_flag_stands_under_its_heading() {
       Images: --size --fit --skip-broken --test-share --split-seed
       Training: --network --embedding --recipe --epochs --batch --rate --validation --training-seed
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
       Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro few-shot
       Options: --shots --threads --draws --orders --variants --peers --ranpac-dim --out --json --csv --holdout --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
       Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro reproduce
       Options: --quick --threads --data --grid --backbone --out --cache --device --list --help
@@ -91,12 +91,12 @@ fn every_flag_stands_under_its_heading() {
     ivoro figure scene
       Options: --samples --threads --variant --protocol --order --data-set --holdout --out --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
       Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro figure tsne
       Options: --samples --threads --perplexity --epochs --variant --protocol --order --data-set --holdout --out --help
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
       Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro variants
       Options: --threads --help
@@ -106,7 +106,7 @@ fn every_flag_stands_under_its_heading() {
       Images: --size --fit
       Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
       Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
     ivoro predict
       Options: --threads --top --reject --no-reject --burst --burst-rule --exact --format --help

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::head::compose::Stage;
 use crate::head::diagram_set::{DiagramSet, PairDistances};
+use crate::head::variant::Views;
 use crate::head::views::{Ballots, Combined, add_row, combine, subtract_votes};
 use crate::matrix::Matrix;
 use crate::samples::Points;
@@ -93,6 +94,42 @@ impl Head {
             answers.distances.append(&distances)
         })?;
         Ok(answers)
+    }
+}
+
+impl Head {
+    /// How strange samples of known classes would be if only every other class were known, their own
+    /// among them, from their distances to all; none where distances to centres do not decide alone.
+    pub(crate) fn strangeness_in_halves(
+        &self,
+        distances: &Matrix,
+        labels: &[usize],
+    ) -> Result<Option<Vec<f64>>> {
+        let (set, classes) = (self.diagram_set()?, distances.cols());
+        let decide = self.is_additive() && self.variant.views != Views::Consensus;
+        if !decide || classes < 4 || set.gamma != 1.0 {
+            return Ok(None);
+        }
+        let less = less_volume(set, distances.clone());
+        let mut out = vec![0.0; labels.len()];
+        for half in 0..2 {
+            let known: Vec<usize> = (half..classes).step_by(2).collect();
+            let rows: Vec<usize> =
+                (0..labels.len()).filter(|&row| labels[row] % 2 == half).collect();
+            let background = self.background_among(set, &known)?;
+            if background.usual <= 0.0 {
+                return Ok(None);
+            }
+            let members = background.of_members(&less.select(&rows));
+            let own = |at: usize| {
+                let to = |class: &&usize| distances.row(rows[at])[**class];
+                let nearest = known.iter().min_by(|a, b| to(a).total_cmp(&to(b)));
+                nearest.map_or(0.0, |&class| f64::from(less.row(rows[at])[class]))
+            };
+            let found = background.strangeness(&members, own);
+            rows.iter().zip(found).for_each(|(&row, strangeness)| out[row] = strangeness);
+        }
+        Ok(Some(out))
     }
 }
 

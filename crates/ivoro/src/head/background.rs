@@ -8,10 +8,12 @@
 //!
 //! ```text
 //! d₀ = (z − c̄)ᵀ (A⁻¹ + b·B)⁻¹ (z − c̄) = (z − c̄)ᵀ A (z − c̄) − vᵀ (m/b · I + G)⁻¹ v
-//! strangeness = (d_k − w·(d₀ − u)) / u        w = (m − 1) / (m − 1 + 1)
+//! strangeness = (d_k − w·(d₀ − s)) / u        w = (m − 1) / (m − 1 + 1)
 //! ```
 //!
-//! u is the usual distance of a sample to its own class. Of a single class there is no background.
+//! u is the usual distance of a sample to its own class, s the part of it that the sample's own spread
+//! is: a class mean of few samples is uncertain, the mean of all classes is not. Of a single class there
+//! is no background.
 //!
 //! Everything but u follows from distances: of the query to the centres, and of the centres to each
 //! other, from which the products G of centres are found by centring. So any metric will do.
@@ -53,6 +55,8 @@ pub(crate) struct Background {
     share: f64,
     /// u; 0 where nothing says how far samples lie from their class.
     pub(crate) usual: f64,
+    /// s: u without what the uncertain mean of a class adds.
+    spread: f64,
     /// Mean distance of a centre to the nearest other one: the unit of the temperature. 0 where there
     /// is no other.
     pub(crate) gap: f64,
@@ -64,7 +68,7 @@ impl Background {
         let unit = self.usual.max(f64::MIN_POSITIVE);
         let beyond = self.beyond(distances);
         let rows = (0..distances.rows()).map(|row| {
-            let far = beyond.get(row).map_or(0.0, |background| background - self.usual);
+            let far = beyond.get(row).map_or(0.0, |background| background - self.spread);
             ((own(row) - self.share * far) / unit).clamp(-f64::MAX, f64::MAX)
         });
         rows.collect()
@@ -124,15 +128,27 @@ impl Head {
     }
 
     fn build_background(&self, set: &DiagramSet) -> Result<Background> {
-        let classes = self.classes.len();
-        let count = classes.min(MOST);
-        let members: Vec<usize> = (0..count).map(|at| at * classes / count).collect();
+        let all: Vec<usize> = (0..self.classes.len()).collect();
+        self.background_among(set, &all)
+    }
+
+    /// The same were only these classes known.
+    pub(crate) fn background_among(
+        &self,
+        set: &DiagramSet,
+        classes: &[usize],
+    ) -> Result<Background> {
+        let count = classes.len().min(MOST);
+        let members: Vec<usize> =
+            (0..count).map(|at| classes[at * classes.len() / count]).collect();
         let between = match &self.frame {
             Some(frame) if count > 1 => self.between(set, frame, &members)?,
             _ => vec![vec![0.0; count]; count],
         };
         let gap = mean_gap(&between);
-        let usual = Some(self.usual_distance(set)?).filter(|usual| *usual > 0.0).unwrap_or(gap);
+        let (spread, uncertain) = (self.spread_of_samples(set)?, self.uncertainty_of_means());
+        let known = spread > 0.0;
+        let (usual, spread) = if known { (spread * (1.0 + uncertain), spread) } else { (gap, gap) };
         let share = (count as f64 - 1.0) / (count as f64 - 1.0 + DOUBT);
         let (products, lengths) = centred(&between);
         let usable = count > 1 && set.gamma == 1.0 && usual > 0.0 && usual.is_finite();
@@ -145,7 +161,7 @@ impl Head {
         };
         let share = if factor.is_some() { share } else { 0.0 };
         let gap = self.gap_of_answers(set.pairs().len() as f64, gap);
-        Ok(Background { members, lengths, factor, share, usual, gap })
+        Ok(Background { members, lengths, factor, share, usual, spread, gap })
     }
 
     /// The gap in the unit of the distances that decide. Those of D within a phase are of its probe;
@@ -179,16 +195,21 @@ impl Head {
         Ok(rows.collect())
     }
 
-    /// Mean distance of samples to their own class, from the sums.
-    fn usual_distance(&self, set: &DiagramSet) -> Result<f64> {
+    /// By what share of the spread a new sample lies further from the mean of a class, on average: a mean of
+    /// n samples is off by 1/n of it.
+    fn uncertainty_of_means(&self) -> f64 {
         let counts = self.classes.iter().map(|class| 1.0 / class.statistics.count.max(1) as f64);
-        let new = 1.0 + counts.sum::<f64>() / self.classes.len().max(1) as f64;
+        counts.sum::<f64>() / self.classes.len().max(1) as f64
+    }
+
+    /// Mean distance of samples to their own class, from the sums, were its mean certain.
+    fn spread_of_samples(&self, set: &DiagramSet) -> Result<f64> {
         if !self.variant.is_metric() {
             let typical = self.typical_distances()?;
             let several = self.classes.iter().zip(typical);
             let several = several.filter(|(class, _)| class.statistics.count > 1);
             let (sum, count) = several.fold((0.0, 0), |(sum, count), (_, d)| (sum + d, count + 1));
-            return Ok(new * sum.abs() / f64::from(count.max(1)));
+            return Ok(sum.abs() / f64::from(count.max(1)));
         }
         let of_pair = |(_, centre): (usize, usize)| -> f64 {
             let layer = |layer: usize| {
@@ -197,7 +218,7 @@ impl Head {
             };
             (0..set.layers).map(layer).sum()
         };
-        Ok(new * set.pairs().into_iter().map(of_pair).sum::<f64>())
+        Ok(set.pairs().into_iter().map(of_pair).sum::<f64>())
     }
 
     /// What a distance of one deviation in one direction counts.

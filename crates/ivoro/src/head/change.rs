@@ -94,7 +94,8 @@ pub struct OtherSetting {
 /// phases yet to come.
 fn decides_what_is_kept(info: &SettingInfo, variant: Variant) -> bool {
     match info.name {
-        "lambda" | "scale" | "shift" | "lift" | "scatter" | "probe-space" | "probe-views" => true,
+        "lambda" | "scale" | "shift" | "lengths" | "lift" | "scatter" | "probe-space"
+        | "probe-views" => true,
         "seed" => variant.lift,
         _ => false,
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::head::settings::Settings;
+use crate::head::settings::{Lengths, Settings};
 use crate::head::variant::Variant;
 use crate::lift::{Lift, LiftCache};
 use crate::matrix::Matrix;
@@ -85,7 +85,7 @@ pub(crate) fn compose(
         let row = layers.clone().map(|layer| {
             let block = flipped(features, layer, view, variant)?;
             let transformed = stage != Stage::Raw && variant.normalise;
-            Ok(if transformed { settings.transform.apply(&block) } else { block })
+            Ok(if transformed { normalised(&block, variant, settings) } else { block })
         });
         grid.push(row.collect::<Result<Vec<_>>>()?);
     }
@@ -97,6 +97,15 @@ pub(crate) fn compose(
         }
     }
     Ok(points)
+}
+
+/// The points after N.
+fn normalised(points: &Matrix, variant: Variant, settings: &Settings) -> Matrix {
+    let powers = settings.transform.apply(points);
+    if variant.is_metric() && settings.lengths == Lengths::Equal {
+        return settings.transform.with_equal_lengths(powers);
+    }
+    powers
 }
 
 fn arrange(grid: Vec<Vec<Matrix>>, variant: Variant) -> Result<Composed> {

@@ -70,7 +70,7 @@ impl Head {
         let (own, theirs, lift) = (&self.settings, &other.settings, self.variant.lift);
         let differing = of_variant(self.variant).find(|info| {
             let of_points = match info.name {
-                "lambda" | "scale" | "shift" | "lift" => true,
+                "lambda" | "scale" | "shift" | "lengths" | "lift" => true,
                 "seed" => lift,
                 _ => false,
             };

@@ -41,7 +41,9 @@ pub(crate) use place::{Place, add_ridge, scales_columns};
 pub use retract::{Retracted, Retraction};
 pub(crate) use seal::{Codes, Frozen, SealedBlock};
 pub use seal::{SealOptions, Sealing};
-pub use settings::{Pairs, ProbeSpace, ProbeViews, Rank, RidgePer, Rule, ScatterKept, Settings};
+pub use settings::{
+    Lengths, Pairs, ProbeSpace, ProbeViews, Rank, RidgePer, Rule, ScatterKept, Settings,
+};
 use updated::{Arrival, Before, MOST, Updated};
 pub use variant::{EXTENDED, GRAMMAR, LETTERS, PAPER, Variant, Views};
 

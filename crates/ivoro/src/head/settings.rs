@@ -130,6 +130,17 @@ impl<'de> Deserialize<'de> for Rank {
     }
 }
 
+/// How long points are after the power of N, where a metric compares them (W and Q).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lengths {
+    /// As long as the power leaves them: the paper's N, and what models knew before they had a choice.
+    Free,
+    /// All of length w: the power makes evenly spread points longer than others of their class.
+    #[default]
+    Equal,
+}
+
 /// What the ridge of W is a share of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -144,6 +155,7 @@ pub enum RidgePer {
     Auto,
 }
 
+text_choice!(Lengths, "lengths", "write equal or free", "equal" => Equal, "free" => Free);
 text_choice!(Pairs, "pairs", "write matched or all", "matched" => Matched, "all" => All);
 text_choice!(Rule, "rule", "write tournament or elimination",
     "tournament" => Tournament, "elimination" => Elimination);

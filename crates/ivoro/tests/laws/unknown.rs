@@ -1,8 +1,10 @@
 //! What is promised of queries that no class is like, and of probabilities, from any start on.
 
-use ivoro::head::ScatterKept;
+use ivoro::head::{Lengths, ScatterKept};
+use ivoro::transform::Transform;
 use ivoro::{
-    AskOptions, Calibration, Error, Forgetting, Matrix, Model, ModelOptions, Samples, Settings,
+    AskOptions, Calibration, Error, Forgetting, Head, Matrix, Model, ModelOptions, Points, Samples,
+    Settings,
 };
 
 use crate::data::{phase, queries, small, train, variant};
@@ -139,5 +141,62 @@ fn many_classes_are_all_compared() {
     for (row, answer) in found.iter().enumerate() {
         assert_eq!(answer.top[0].class, (row / 2).to_string());
         assert_eq!(answer.top.len(), count);
+    }
+}
+
+/// A model begun with single samples knows nothing of how far samples lie from their class until it is
+/// updated: what is added then is asked before it counts.
+#[test]
+fn an_update_measures_a_model_of_single_samples() {
+    let classes = 12;
+    let mut model = begun("iVoro");
+    model.learn(&clouds(1, 0..classes, 1)).unwrap();
+    assert_eq!(model.calibration().unwrap().samples(), 0);
+    model.update(&clouds(3, 0..classes, 1)).unwrap();
+    assert_eq!(model.calibration().unwrap().samples(), classes as usize);
+    // a few samples are not worth the time
+    model.update(&clouds(4, 0..1, 9)).unwrap();
+    assert_eq!(model.calibration().unwrap().samples(), classes as usize);
+    model.update(&clouds(5, 0..classes, 20)).unwrap();
+    let asked = model.calibration().unwrap().samples();
+    model.update(&clouds(6, 0..classes, 20)).unwrap();
+    assert_eq!(model.calibration().unwrap().samples(), asked);
+    let share = rejected(&model, &clouds(2, 0..classes, 40), 0.05);
+    assert!((0.01..=0.1).contains(&share), "{share}");
+}
+
+/// Under N with W, points of equal lengths are those of N brought to length w; without a metric, N is the
+/// paper's, whatever is said of lengths.
+#[test]
+fn equal_lengths_act_where_a_metric_compares_points() {
+    let (samples, asked) = (train(), queries());
+    let with = |lengths| Settings { lengths, ..small() };
+    let answers = |name: &str, settings: Settings, samples: &Samples, asked: &Samples| {
+        let mut head = Head::new(variant(name), settings).unwrap();
+        head.learn(samples).unwrap();
+        head.ask(asked, true).unwrap().distances
+    };
+    for name in ["iVoro-N", "iVoro-NAIL", "iVoro-NDAC"] {
+        let free = answers(name, with(Lengths::Free), &samples, &asked);
+        assert_eq!(answers(name, with(Lengths::Equal), &samples, &asked), free, "{name}");
+    }
+    let transform = small().transform;
+    let again = Transform::new(1.0, transform.scale, 0.0).unwrap();
+    let even = |samples: &Samples| {
+        let (layers, views) = (samples.layers().to_vec(), samples.views().to_vec());
+        let points = (0..layers.len()).flat_map(|layer| {
+            let blocks = views.iter().map(move |&view| samples.block(layer, view).unwrap());
+            blocks.map(|block| again.apply(&transform.apply(block)))
+        });
+        let points = Points::new("even", layers.clone(), views.clone(), points.collect()).unwrap();
+        Samples::new(points, samples.labels().to_vec(), samples.classes().clone()).unwrap()
+    };
+    for (name, plain) in
+        [("iVoro-NW", "iVoro-W"), ("iVoro-NWAIL", "iVoro-WAIL"), ("iVoro-NQL", "iVoro-QL")]
+    {
+        let found = answers(name, with(Lengths::Equal), &samples, &asked);
+        let expected = answers(plain, small(), &even(&samples), &even(&asked));
+        assert_eq!(found, expected, "{name}");
+        assert_ne!(found, answers(name, with(Lengths::Free), &samples, &asked), "{name}");
     }
 }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Pairs, ProbeSpace, ProbeViews, Rank, RidgePer, Rule, ScatterKept};
+use super::{Lengths, Pairs, ProbeSpace, ProbeViews, Rank, RidgePer, Rule, ScatterKept};
 use crate::error::Result;
 use crate::head::variant::Variant;
 use crate::regression::Optimiser;
@@ -21,6 +21,9 @@ pub struct Given {
     pub scale: Option<f64>,
     /// η of N.
     pub shift: Option<f64>,
+    /// How long points are after N.
+    #[serde(default)]
+    pub lengths: Option<Lengths>,
     /// Ridge of W.
     pub ridge: Option<f64>,
     /// κ of Q.
@@ -51,6 +54,10 @@ pub struct Given {
 pub struct Settings {
     /// N: λ, w and η.
     pub transform: Transform,
+    /// N with W or Q: how long points are afterwards; models of before it was there leave them as they
+    /// are.
+    #[serde(default = "Settings::free_lengths")]
+    pub lengths: Lengths,
     /// W and Q: ε, the ridge as a share of the mean diagonal.
     pub ridge: f64,
     /// W: what the ridge is a share of; models of before it was there take the mean.
@@ -98,6 +105,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             transform: Transform { lambda: 0.7, scale: 10.0, shift: 0.0 },
+            lengths: Lengths::default(),
             ridge: 1.0,
             ridge_per: RidgePer::default(),
             prior: Self::usual_prior(),
@@ -122,6 +130,10 @@ impl Default for Settings {
 }
 
 impl Settings {
+    fn free_lengths() -> Lengths {
+        Lengths::Free
+    }
+
     fn mean_ridge() -> RidgePer {
         RidgePer::Mean
     }
@@ -309,7 +321,7 @@ macro_rules! words {
         }
     )+ };
 }
-words!(Pairs, Rule, ProbeSpace, ProbeViews, Optimiser, RidgePer, ScatterKept);
+words!(Lengths, Pairs, Rule, ProbeSpace, ProbeViews, Optimiser, RidgePer, ScatterKept);
 
 fn assign<T: Kind>(target: &mut T, text: &str) -> Parsed<()> {
     *target = T::parse(text)?;
@@ -362,7 +374,7 @@ const PLAIN: SettingInfo = SettingInfo {
 };
 
 /// All settings: first those that are chosen on the base phase, then those with a fixed default.
-pub static TABLE: [SettingInfo; 21] = [
+pub static TABLE: [SettingInfo; 22] = [
     SettingInfo {
         name: "lambda",
         letters: "N",
@@ -394,6 +406,17 @@ pub static TABLE: [SettingInfo; 21] = [
         candidates: Some("0, 0.003, 0.01, 0.03 times w"),
         applies: |variant| variant.normalise,
         field: field!(transform.shift, shift),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "lengths",
+        letters: "N with W or Q",
+        symbol: Some("HOW"),
+        meaning: "length of points after the power: equal (w) or free",
+        range: SettingRange::Words(Lengths::WORDS),
+        candidates: Some("both"),
+        applies: |variant| variant.normalise && variant.is_metric(),
+        field: field!(lengths, lengths),
         ..PLAIN
     },
     SettingInfo {
@@ -667,13 +690,21 @@ mod tests {
     }
 
     #[test]
+    fn settings_of_before_leave_lengths_free() {
+        let mut written = serde_json::to_value(Settings::default()).unwrap();
+        written.as_object_mut().unwrap().remove("lengths");
+        let read: Settings = serde_json::from_value(written).unwrap();
+        assert_eq!(read, Settings { lengths: Lengths::Free, ..Settings::default() });
+    }
+
+    #[test]
     fn a_setting_acts_under_the_letters_that_it_names() {
         let of = |name: &str| {
             let names = of_variant(name.parse().unwrap()).map(|info| info.name);
             names.collect::<Vec<_>>().join(" ")
         };
         assert_eq!(of("iVoro"), "seed");
-        assert_eq!(of("iVoro-NQ"), "lambda scale shift ridge prior rank volume seed");
+        assert_eq!(of("iVoro-NQ"), "lambda scale shift lengths ridge prior rank volume seed");
         assert_eq!(of("iVoro-KW"), "ridge lift ridge-per scatter seed");
         assert_eq!(of("iVoro-WACL"), "ridge pairs ridge-per scatter seed");
         assert_eq!(
