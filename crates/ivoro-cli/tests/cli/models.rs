@@ -40,7 +40,10 @@ fn a_model_is_taught_in_phases_and_asked() {
     // the variant that suits the samples, with its reason
     let chosen = &model["choices"][0];
     assert_eq!((&chosen["setting"], &chosen["value"]), (&"variant".into(), &model["variant"]));
-    let line = format!("  variant = {}  (first within one standard error of the least log loss", model["variant"].as_str().unwrap());
+    let line = format!(
+        "  variant = {}  (first within one standard error of the least log loss",
+        model["variant"].as_str().unwrap()
+    );
     assert!(out.contains(&line), "{out}");
     let answers = place.answers("m.ivoro");
     assert_eq!(answers.len(), 24);
