@@ -59,3 +59,9 @@ pub fn npz_images(bytes: &[u8]) {
         look(&set.test);
     }
 }
+
+/// Sends `bytes` as the body of a request to a server, which must not fail.
+pub fn request(method: &str, path: &str, kind: &str, bytes: &[u8]) {
+    let status = ivoro_serve::fuzzing::answer(method, path, kind, bytes);
+    assert!(status.is_some_and(|status| status != 500), "{status:?}");
+}

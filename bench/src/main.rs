@@ -4,6 +4,7 @@
 
 mod baselines;
 mod live;
+mod load;
 mod onnx;
 mod quadrics;
 mod vision;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
             onnx::photos(Path::new(network), Path::new(folder), number(most), number(batch))
                 .map_err(Into::into)
         }
+        ["load", plan] => load::run(Path::new(plan)).map_err(|error| Error::from(error).into()),
         ["train", images, repeats] => vision::train(number(images), number(repeats)),
         ["extract", images, repeats] => vision::extract(number(images), number(repeats)),
         ["baseline", method, views, steps] => baselines::step(method, number(views), number(steps)),
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
             eprintln!("ivoro-bench live K D | lifted K D");
             eprintln!("ivoro-bench onnx FILE.onnx PIXELS BATCH default|builtin|rten|onnxruntime");
             eprintln!("ivoro-bench photos FILE.onnx FOLDER MOST BATCH");
+            eprintln!("ivoro-bench load PLAN.json");
             eprintln!("ivoro-bench train|extract IMAGES TIMES | baseline METHOD VIEWS STEPS");
             return ExitCode::from(2);
         }

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: builds what is timed, installs the peers, prints ratios.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use crate::command::{cargo, run};
@@ -9,7 +9,7 @@ use crate::python::{self, Profile};
 use crate::ranges::{self, Ratio};
 
 /// What can be measured.
-pub(crate) const NAMES: [&str; 12] = [
+pub(crate) const NAMES: [&str; 13] = [
     "nearest",
     "index",
     "means",
@@ -22,13 +22,17 @@ pub(crate) const NAMES: [&str; 12] = [
     "vision",
     "baselines",
     "python",
+    "serve",
 ];
 
 /// The peers, from `PyPI`; `PyTorch` only where it is asked for, since it is large.
 const PEERS: [&str; 8] =
     ["numpy", "scipy", "scikit-learn", "faiss-cpu", "safetensors", "onnx", "onnxruntime", "pillow"];
 
-/// What `onnx` can be told besides: a network to measure, and photos to measure with.
+/// What a server in Python is made of, for `serve`.
+const SERVING: [&str; 3] = ["fastapi", "uvicorn[standard]", "orjson"];
+
+/// What `onnx` and `serve` can be told besides: a network to measure, and photos to measure with.
 const GIVEN: [&str; 2] = ["--network=", "--photos="];
 
 /// Runs the benchmarks named, or all of them, and compares their ratios with the ranges.
@@ -59,21 +63,55 @@ pub(crate) fn bench(words: &[&str]) -> ExitCode {
 /// The ratios of these benchmarks.
 fn measure(names: &[&str], given: &[&str]) -> Option<Vec<Ratio>> {
     cargo(&["build", "--release", "--package", "ivoro-bench", "--package", "ivoro-cli"])?;
-    let (package, others): (Vec<&str>, Vec<&str>) =
-        names.iter().partition(|name| **name == "python");
+    let alone = ["python", "serve"];
+    let (apart, others): (Vec<&str>, Vec<&str>) =
+        names.iter().partition(|name| alone.contains(name));
     let mut ratios = Vec::new();
+    let programs = programs();
     if !others.is_empty() {
-        let target = python::target();
         let torch = others.iter().any(|name| ["probe", "vision", "baselines"].contains(name));
-        let mut command = Command::new(environment(&target.join("bench-peers"), torch)?);
-        let programs = ["ivoro-bench", "ivoro"].map(|name| target.join("release").join(name));
-        ratios
-            .extend(told(command.arg("bench/peers.py").args(programs).args(&others).args(given))?);
+        let more: &[&str] = if torch { &["torch"] } else { &[] };
+        let mut command = Command::new(environment(more)?);
+        command.arg("bench/peers.py").args(&programs).args(&others).args(given);
+        ratios.extend(told(&mut command)?);
     }
-    if !package.is_empty() {
+    if apart.contains(&"python") {
         ratios.extend(python_package()?);
     }
+    if apart.contains(&"serve") {
+        let mut command = Command::new(environment(&SERVING)?);
+        ratios.extend(told(command.arg("bench/serve.py").args(&programs).args(given))?);
+    }
     Some(ratios)
+}
+
+/// What is timed, as it is built here.
+fn programs() -> [PathBuf; 2] {
+    ["ivoro-bench", "ivoro"].map(|name| python::target().join("release").join(name))
+}
+
+/// What the server has to stand; without a word all of it.
+const SOAKING: [&str; 5] = ["kills", "disk", "bombs", "connections", "minutes"];
+
+/// Builds the program and the load generator, and runs everything that the server has to stand.
+pub(crate) fn soak(words: &[&str]) -> ExitCode {
+    let what = match words {
+        [] => "all",
+        [what] if SOAKING.contains(what) => *what,
+        _ => {
+            eprintln!("expected nothing or one of {}", SOAKING.join(", "));
+            return ExitCode::from(2);
+        }
+    };
+    let [bench, program] = programs();
+    let built =
+        cargo(&["build", "--release", "--package", "ivoro-bench", "--package", "ivoro-cli"]);
+    let mut command = Command::new("python3");
+    command.arg(python::root().join("bench/soak.py")).arg(program).arg(what).arg(bench);
+    match built.and_then(|()| run(&mut command)) {
+        Some(()) => ExitCode::SUCCESS,
+        None => ExitCode::FAILURE,
+    }
 }
 
 /// The Python package against the Rust call and against scikit-learn.
@@ -104,14 +142,15 @@ fn told(command: &mut Command) -> Option<Vec<Ratio>> {
     Some(ratios)
 }
 
-/// A virtual environment in the folder with the peers in it.
-fn environment(folder: &Path, torch: bool) -> Option<PathBuf> {
+/// A virtual environment with the peers in it, and with what else is named.
+fn environment(more: &[&str]) -> Option<PathBuf> {
+    let folder = python::target().join("bench-peers");
     let python = folder.join("bin/python");
     if !python.exists() {
-        run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     }
     let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PEERS);
-    run(if torch { install.arg("torch") } else { &mut install })?;
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    run(install.args(PEERS).args(more))?;
     Some(python)
 }

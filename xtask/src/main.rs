@@ -1,9 +1,11 @@
-//! What people run: `cargo xtask test` and `cargo xtask bench`.
+//! What people run: `cargo xtask test`, `cargo xtask bench` and `cargo xtask soak`.
 
 mod bench;
+mod browser;
 mod command;
 mod crates;
 mod cycles;
+mod debian;
 mod docs;
 mod outcome;
 mod package;
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["test", names @ ..] => steps::run_steps(names),
         ["bench", words @ ..] => bench::bench(words),
+        ["soak", words @ ..] => bench::soak(words),
         _ => {
             eprintln!(
                 "cargo xtask test [NAME …]           everything that must pass, or these steps:"
@@ -33,6 +36,9 @@ fn main() -> ExitCode {
                 "  with --check one below its range in bench/ranges.toml is an error; names:"
             );
             eprintln!("  {}", bench::NAMES.join(", "));
+            eprintln!(
+                "cargo xtask soak [kills|disk|bombs|connections|minutes]  what the server stands"
+            );
             ExitCode::from(2)
         }
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::command::run;
+use crate::debian;
 
 /// The package, below the root of the repository.
 const PACKAGE: &str = "bindings/python";
@@ -35,6 +36,15 @@ pub(crate) fn test(python: &Path, selection: &[String]) -> Option<()> {
     command.env("IVORO_PROGRAM", target().join("debug/ivoro")).env("IVORO_ROOT", root());
     command.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "--doctest-modules"]);
     run(command.arg("--rootdir").arg(&tests).arg(&tests).args(["--pyargs", "ivoro"]))
+}
+
+/// Kills a server of the program again and again, and looks whether all that it acknowledged is there.
+pub(crate) fn kills(selection: &[String]) -> Option<()> {
+    interpreter()?;
+    run(Command::new(env!("CARGO")).args(["build", "--quiet"]).args(selection))?;
+    let mut command = Command::new("python3");
+    command.arg(root().join("bench/soak.py")).arg(target().join("debug/ivoro"));
+    run(command.args(["kills", "20"]))
 }
 
 /// An environment with everything the tests need, made again when the list of that changes.
@@ -93,11 +103,8 @@ fn pip(python: &Path) -> Command {
 /// The version of an interpreter that can make virtual environments; installs one where that is
 /// possible.
 fn interpreter() -> Option<Vec<u8>> {
-    if probe().is_none() && is_root() {
-        println!("$ apt-get install python3 python3-venv");
-        run(Command::new("apt-get").args(["update", "--quiet"]))?;
-        let packages = ["python3", "python3-venv"];
-        run(Command::new("apt-get").args(["install", "--quiet", "--yes"]).args(packages))?;
+    if probe().is_none() && debian::may_install() {
+        debian::install(&["python3", "python3-venv"])?;
     }
     if probe().is_none() {
         eprintln!(
@@ -112,11 +119,6 @@ fn interpreter() -> Option<Vec<u8>> {
 fn probe() -> Option<Output> {
     let output = Command::new("python3").args(["-c", PROBE]).output().ok()?;
     output.status.success().then_some(output)
-}
-
-fn is_root() -> bool {
-    let user = Command::new("id").arg("-u").output();
-    user.is_ok_and(|user| user.stdout.trim_ascii() == b"0")
 }
 
 /// The root of the repository.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::command::{cargo, run};
 use crate::crates::{self, Workspace};
 use crate::outcome::{Outcome, none_of, passed};
-use crate::{cycles, docs, package, python, torch, wasm};
+use crate::{browser, cycles, docs, package, python, torch, wasm};
 
 /// One check.
 struct Step {
@@ -15,7 +15,7 @@ struct Step {
     run: fn(&Workspace) -> Option<Outcome>,
 }
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step { name: "fmt", about: "the formatting", run: format },
     Step {
         name: "cycles",
@@ -25,6 +25,7 @@ const STEPS: [Step; 11] = [
     Step { name: "docs", about: "paths, names and links in the documents exist", run: docs },
     // early, since Python may have to be installed and then fails fastest
     Step { name: "environment", about: "an environment for the Python package", run: environment },
+    Step { name: "browser", about: "Chromium, which the tests of the page drive", run: browser },
     Step { name: "clippy", about: "lints of all targets, as errors", run: clippy },
     Step { name: "test", about: "tests and examples in the documentation", run: test },
     Step { name: "doc", about: "the documentation, warnings as errors", run: doc },
@@ -40,6 +41,7 @@ const STEPS: [Step; 11] = [
         run: package::check,
     },
     Step { name: "python", about: "the wheel and its tests", run: python },
+    Step { name: "kills", about: "the server keeps what it acknowledged when killed", run: kills },
 ];
 
 /// Prints the steps, one a line.
@@ -112,6 +114,10 @@ fn environment(_: &Workspace) -> Option<Outcome> {
     passed(python::environment().map(|_| ()))
 }
 
+fn browser(_: &Workspace) -> Option<Outcome> {
+    passed(browser::environment())
+}
+
 fn clippy(workspace: &Workspace) -> Option<Outcome> {
     on_all(workspace, "clippy", &["--all-targets"], &["--", "-D", "warnings"])
 }
@@ -127,6 +133,10 @@ fn doc(workspace: &Workspace) -> Option<Outcome> {
 fn python(workspace: &Workspace) -> Option<Outcome> {
     let python = python::environment()?;
     passed(python::test(&python, &crates::selection(workspace.crates.iter())))
+}
+
+fn kills(workspace: &Workspace) -> Option<Outcome> {
+    passed(python::kills(&crates::selection(workspace.crates.iter())))
 }
 
 /// A command of cargo on everything that is built without libtorch, with all features.

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use ivoro::{Matrix, ModelOptions, Points, Split};
+use ivoro::samples::Split;
+use ivoro::{Matrix, ModelOptions, Points};
 use ivoro_eval::comparison::{Method, Provenance, begin, suitable};
 use ivoro_eval::peers::PeerSettings;
 use ivoro_eval::record::{PhaseOutcome, RunRecord};

@@ -4,9 +4,11 @@
 //! library's sentence. `NotFittedError` is raised by the Python side, which knows whether `fit` was
 //! called.
 
+use std::path::Path;
+
 use ivoro::Error;
 use pyo3::PyErr;
-use pyo3::exceptions::{PyBlockingIOError, PyValueError};
+use pyo3::exceptions::{PyBlockingIOError, PyFileNotFoundError, PyValueError};
 
 /// An error on its way to Python.
 #[derive(Debug)]
@@ -19,6 +21,12 @@ impl Failure {
     /// A `ValueError` with this sentence.
     pub(crate) fn value(sentence: impl Into<String>) -> Self {
         Self(PyValueError::new_err(sentence.into()))
+    }
+
+    /// A `FileNotFoundError`.
+    pub(crate) fn missing(path: &Path) -> Self {
+        let sentence = format!("{}: no such file or folder", path.display());
+        Self(PyFileNotFoundError::new_err(sentence))
     }
 }
 

@@ -9,6 +9,8 @@ mod failure;
 mod metrics;
 mod model;
 mod network;
+mod photos;
+mod recogniser;
 mod settings;
 mod threads;
 
@@ -33,6 +35,8 @@ mod _ivoro {
     use super::model::Model;
     #[pymodule_export]
     use super::network::Network;
+    #[pymodule_export]
+    use super::recogniser::Recogniser;
     #[pymodule_export]
     use super::settings::settings_table;
     #[pymodule_export]

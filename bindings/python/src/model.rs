@@ -7,13 +7,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ivoro::calibration::softmin;
 use ivoro::codec::{decode, encode};
+use ivoro::head::Retracted;
 use ivoro::head::{Answers, Forgetting};
 use ivoro::model::BurstRule;
-use ivoro::{Budget, Retracted, Retraction};
+use ivoro::{Budget, Retraction, Samples};
 use ivoro_io::{FileLock, load, load_receipt, save, save_receipt};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::arrays::{Labels, Layer, Names, array, points, samples, wide};
@@ -40,13 +42,33 @@ fn now() -> u64 {
     given.unwrap_or_else(clock)
 }
 
-fn retraction(drop_probes: bool, inexact: bool) -> Retraction {
+pub(crate) fn retraction(drop_probes: bool, inexact: bool) -> Retraction {
     let probes = if drop_probes { Forgetting::DropProbes } else { Forgetting::Exact };
     Retraction { probes, inexact, ..Retraction::default() }
 }
 
+/// A receipt that is there already may be the only one of another lesson.
+pub(crate) fn check_place(receipt: Option<&Path>) -> Outcome<()> {
+    let Some(path) = receipt.filter(|path| path.exists()) else { return Ok(()) };
+    let what = "is there already; a receipt is not overwritten, name another file";
+    Err(Failure::value(format!("{}: {what}", path.display())))
+}
+
+/// Teaches samples; the receipt is written before anything is learned.
+pub(crate) fn teach(
+    model: &mut ivoro::Model,
+    samples: &Samples,
+    receipt: Option<&Path>,
+) -> Outcome<()> {
+    let Some(path) = receipt else { return Ok(model.teach(samples)?) };
+    let mut changed = model.clone();
+    save_receipt(&changed.teach_with_receipt(samples)?, path)?;
+    *model = changed;
+    Ok(())
+}
+
 /// Distances, strangeness and uncertainty of queries.
-type Judged<'py> =
+type Answered<'py> =
     (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
 /// Rows that are one query, and how they are joined.
@@ -94,7 +116,7 @@ impl Model {
     }
 
     // a panic leaves the model as it was: changes are made to a copy, or at the end
-    fn read(&self) -> RwLockReadGuard<'_, ivoro::Model> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, ivoro::Model> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,6 +142,23 @@ impl Model {
             self.version.fetch_add(1, Ordering::SeqCst);
             Ok(outcome)
         })
+    }
+
+    /// Changes the model in a pool, whose threads must not wait for its lock.
+    pub(crate) fn change_in<T: Send>(
+        &self,
+        pool: &ThreadPool,
+        change: impl FnOnce(&mut ivoro::Model) -> Outcome<T> + Send,
+    ) -> Outcome<T> {
+        let mut model = self.write();
+        let model = &mut *model;
+        let before = model.head().classes().len();
+        model.set_time(now());
+        let outcome = pool.install(|| change(model))?;
+        if model.head().classes().len() != before {
+            self.version.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(outcome)
     }
 
     /// Asks on so many threads, without the interpreter's lock.
@@ -187,31 +226,11 @@ impl Model {
         threads: Option<i64>,
         receipt: Option<PathBuf>,
     ) -> Outcome<()> {
-        let place = receipt.as_deref();
-        if let Some(path) = place.filter(|path| path.exists()) {
-            let what = "is there already; a receipt is not overwritten, name another file";
-            return Err(Failure::value(format!("{}: {what}", path.display())));
-        }
+        check_place(receipt.as_deref())?;
         let labels = Labels::new(&codes, names);
         beside(py, threads, |pool| {
             let features = pool.install(|| samples(&layers, labels, false))?;
-            let mut model = self.write();
-            let model = &mut *model;
-            let before = model.head().classes().len();
-            model.set_time(now());
-            match place {
-                None => pool.install(|| model.teach(&features))?,
-                Some(path) => {
-                    let mut changed = model.clone();
-                    let receipt = pool.install(|| changed.teach_with_receipt(&features))?;
-                    save_receipt(&receipt, path)?;
-                    *model = changed;
-                }
-            }
-            if model.head().classes().len() != before {
-                self.version.fetch_add(1, Ordering::SeqCst);
-            }
-            Ok(())
+            self.change_in(pool, |model| teach(model, &features, receipt.as_deref()))
         })
     }
 
@@ -281,14 +300,14 @@ impl Model {
 
     /// Distances, strangeness and uncertainty of every query.
     #[pyo3(signature = (layers, threads, groups=None, rule="sum"))]
-    fn judge<'py>(
+    fn answers<'py>(
         &self,
         py: Python<'py>,
         layers: Vec<Layer>,
         threads: Option<i64>,
         groups: Option<PyReadonlyArray1<'_, u32>>,
         rule: &str,
-    ) -> Outcome<Judged<'py>> {
+    ) -> Outcome<Answered<'py>> {
         let grouping = Grouping::new(groups, rule)?;
         let asked = |model: &ivoro::Model| answers(model, &layers, grouping.as_ref(), true);
         let answers = self.asked(py, threads, asked)?;
@@ -314,9 +333,7 @@ impl Model {
         let labels = Labels::new(&codes, names);
         beside(py, threads, |pool| {
             let features = pool.install(|| samples(&layers, labels, false))?;
-            let mut model = self.write();
-            let model = &mut *model;
-            Ok(pool.install(|| model.calibrate(&features))?)
+            self.change_in(pool, |model| Ok(model.calibrate(&features)?))
         })
     }
 
@@ -355,12 +372,7 @@ impl Model {
         let (labels, how) = (Labels::new(&codes, names), retraction(drop_probes, inexact));
         beside(py, threads, |pool| {
             let features = pool.install(|| samples(&layers, labels, false))?;
-            let mut model = self.write();
-            let model = &mut *model;
-            model.set_time(now());
-            let retracted = pool.install(|| model.retract(&features, how))?;
-            self.version.fetch_add(1, Ordering::SeqCst);
-            Ok(retracted.samples)
+            self.change_in(pool, |model| Ok(model.retract(&features, how)?.samples))
         })
     }
 
@@ -561,7 +573,8 @@ impl Model {
 
     /// Every number kept, as JSON.
     fn audit(&self, py: Python<'_>) -> Outcome<String> {
-        Ok(self.looked(py, |model| serde_json::to_string(&ivoro::audit::audit(model.head())))?)
+        Ok(self
+            .looked(py, |model| serde_json::to_string(&ivoro::head::audit::audit(model.head())))?)
     }
 
     /// Centres between phases, one array a block.

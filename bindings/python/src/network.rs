@@ -1,17 +1,18 @@
 //! Networks: photos in, features out.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use ivoro::View;
-use ivoro_vision::dataset::{Broken, ImageInput, Shape, decode_all};
+use ivoro::{View, interrupt};
+use ivoro_vision::dataset::{Broken, ImageInput, Photo, decode_all};
 use ivoro_vision::extract::{features, layer_indices};
 use ivoro_vision::networks::{Asked, Networks};
 use ivoro_vision::recogniser::Taught;
 use ivoro_vision::{FrozenNetwork, NetworkOptions};
-use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods, ndarray};
+use numpy::{IntoPyArray, PyArray3, ndarray};
 use pyo3::prelude::*;
 
 use crate::failure::{Failure, Outcome};
+use crate::photos::{Given, Held, hold};
 use crate::threads::detached;
 
 /// A frozen network.
@@ -20,42 +21,13 @@ pub(crate) struct Network {
     network: FrozenNetwork,
 }
 
-/// An image as Python gives it.
-#[derive(FromPyObject)]
-pub(crate) enum Image<'py> {
-    Path(PathBuf),
-    Pixels(PyReadonlyArray3<'py, u8>),
-}
-
-/// The same, free of the interpreter.
-enum Held {
-    Path(PathBuf),
-    Pixels(Shape, Vec<u8>),
-}
-
-impl Image<'_> {
-    fn hold(self) -> Outcome<Held> {
-        match self {
-            Self::Path(path) => Ok(Held::Path(path)),
-            Self::Pixels(array) => {
-                let &[height, width, channels] = array.shape() else {
-                    return Err(Failure::value("an image has rows, columns and channels"));
-                };
-                let pixels = array.as_array().iter().copied().collect();
-                Ok(Held::Pixels(Shape { height, width, channels }, pixels))
-            }
-        }
+impl Network {
+    pub(crate) fn of(network: FrozenNetwork) -> Self {
+        Self { network }
     }
-}
 
-impl Held {
-    fn input(&self) -> ImageInput<'_> {
-        match self {
-            Self::Path(path) => ImageInput::Path(path),
-            Self::Pixels(shape, pixels) => {
-                ImageInput::Pixels { name: Path::new("an array"), shape: *shape, pixels }
-            }
-        }
+    pub(crate) fn frozen(&self) -> &FrozenNetwork {
+        &self.network
     }
 }
 
@@ -94,12 +66,12 @@ impl Network {
     fn features<'py>(
         &self,
         py: Python<'py>,
-        images: Vec<Image<'_>>,
+        images: Vec<Given<'_>>,
         layer: String,
         views: Vec<String>,
         threads: Option<i64>,
     ) -> Outcome<Bound<'py, PyArray3<f32>>> {
-        let held = images.into_iter().map(Image::hold).collect::<Outcome<Vec<Held>>>()?;
+        let photos: Vec<Photo> = hold(images)?.into_iter().map(Held::single).collect();
         let view = |name: &String| {
             let expected = "expected degrees of rotation, with an m behind for the mirror image";
             View::parse(name).ok_or_else(|| Failure::value(format!("view {name:?}: {expected}")))
@@ -108,12 +80,13 @@ impl Network {
         let backbone = self.network.backbone();
         let layers = layer_indices(backbone, &[layer])?;
         let width = layers.first().map_or(0, |&at| backbone.layers()[at].1);
-        let shape = (held.len(), views.len(), width);
+        let shape = (photos.len(), views.len(), width);
         let numbers = detached(py, threads, || {
             let fit = self.network.fit_of_queries()?;
-            let inputs: Vec<ImageInput<'_>> = held.iter().map(Held::input).collect();
+            let inputs: Vec<ImageInput<'_>> = photos.iter().map(Photo::input).collect();
             let mut numbers = Vec::with_capacity(shape.0 * shape.1 * shape.2);
             for part in inputs.chunks(NetworkOptions::default().batch) {
+                interrupt::check();
                 let images = decode_all(part, fit, Broken::Fail)?;
                 let blocks = features(backbone, &images, &views, &layers)?;
                 for row in 0..part.len() {

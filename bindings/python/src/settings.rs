@@ -1,7 +1,7 @@
 //! Settings as a Python dictionary: one entry for each of the table.
 
 use ivoro::ModelOptions;
-use ivoro::settings::{SettingInfo, SettingRange, SettingValue, TABLE};
+use ivoro::head::settings::{SettingInfo, SettingRange, SettingValue, TABLE};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;

@@ -124,3 +124,11 @@ def test_feature_files_of_numpy(tmp_path, samples):
 def test_no_half_file_is_left(tmp_path, samples):
     IVoroClassifier("iVoro").fit(*samples).save(tmp_path / "model.ivoro")
     assert [name for name in os.listdir(tmp_path) if name.endswith(".tmp")] == []
+
+
+def test_a_features_file_is_shown_in_one_line_and_tables_are_left_to_others(shipped, tmp_path):
+    shown = repr(read_features(shipped))
+    assert shown.startswith("<FeatureSet: train: ") and "20 classes, layers " in shown
+    assert len(shown) < 200
+    with pytest.raises(ValueError, match="pandas.read_parquet"):
+        read_features(tmp_path / "samples.parquet")

@@ -43,6 +43,18 @@ impl From<ivoro_vision::Error> for Failure {
     }
 }
 
+impl From<ivoro_serve::StartError> for Failure {
+    fn from(error: ivoro_serve::StartError) -> Self {
+        use ivoro_serve::StartError;
+        match error {
+            StartError::Model(error) => Self::Library(error),
+            StartError::Vision(error) => error.into(),
+            StartError::Io(error) => Self::Io(error),
+            error => Self::Usage(error.to_string()),
+        }
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
@@ -165,7 +177,7 @@ fn library_hint(error: &Error) -> Option<&'static str> {
         }
         Error::ForgetInexact { component: MixedComponent::PooledScatter, .. } => Some(
             "its samples (`ivoro retract MODEL FEATURES --classes NAME`) or their receipts (`ivoro forget \
-                 --receipt FILE`) can be taken out; a model begun with `--scatter per-class` needs neither",
+                 --receipt FILE`) can be taken out; a model begun with `--scatter per-class` or `compact` needs neither",
         ),
         Error::ForgetInexact { .. } => Some("`ivoro forget --drop-probes`"),
         Error::RetractInexact { .. } => Some("`--drop-probes`"),

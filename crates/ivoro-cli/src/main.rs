@@ -21,7 +21,8 @@ fn main() -> ExitCode {
         // the only error is a second call
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
     }
-    let outcome = ivoro::interrupt::catch(|| commands::dispatch(arguments.command));
+    let outcome =
+        ivoro::interrupt::catch(|| commands::dispatch(arguments.command, arguments.threads));
     match outcome.unwrap_or(Err(Failure::Interrupted)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

@@ -13,9 +13,9 @@ use crate::run::Stream;
 use ivoro::Budget;
 use ivoro::Points;
 use ivoro::Result;
-use ivoro::Split;
 use ivoro::head::{EXTENDED, PAPER, Variant};
 use ivoro::model::{Model, ModelOptions};
+use ivoro::samples::Split;
 
 /// A method that was asked for.
 #[derive(Clone, Debug, PartialEq)]

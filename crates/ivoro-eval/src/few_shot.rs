@@ -18,8 +18,9 @@ use crate::peers::PeerSettings;
 use crate::record::{NamedValues, named_values};
 use ivoro::calibration::softmin;
 use ivoro::model::{Evaluation, ModelOptions};
+use ivoro::samples::Split;
 use ivoro::vectors::least;
-use ivoro::{Error, Result, Samples, Split, random};
+use ivoro::{Error, Result, Samples, random};
 
 /// Version of the record.
 pub const VERSION: u32 = 1;

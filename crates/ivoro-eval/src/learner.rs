@@ -1,9 +1,10 @@
 //! What a run needs of a method: learn a phase, measure queries, say what it keeps.
 
 use ivoro::Points;
+use ivoro::head::Head;
 use ivoro::model::Evaluation;
 use ivoro::tune::Choice;
-use ivoro::{Head, Matrix, Model, Result, Samples};
+use ivoro::{Matrix, Model, Result, Samples};
 
 /// A class-incremental learner on features. Labels are arrival order: the classes of a phase
 /// follow directly on those known.

@@ -1,6 +1,12 @@
 //! What pictures are drawn from: diagrams in the plane, and features brought to the plane.
 
+mod tsne;
+mod variant;
+
 use serde::{Deserialize, Serialize};
+
+pub use tsne::{allowed_perplexity, embed};
+pub use variant::Picture;
 
 /// Version of the files; raised when a field changes its meaning.
 pub const VERSION: u32 = 1;
@@ -73,4 +79,10 @@ pub struct Embedding {
     pub phases: Vec<usize>,
     /// The samples.
     pub points: Vec<Sample>,
+}
+
+/// At most `most` of `count` places, evenly spread.
+pub fn evenly(count: usize, most: usize) -> impl Iterator<Item = usize> {
+    let taken = count.min(most);
+    (0..taken).map(move |at| at * count / taken.max(1))
 }

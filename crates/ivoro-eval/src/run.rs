@@ -9,12 +9,13 @@ use crate::learner::Learner;
 use crate::metrics;
 use crate::protocol::{ClassOrder, Protocol};
 use crate::record::{ClassOutcome, PhaseOutcome, ReliabilityBin};
+use ivoro::Samples;
 use ivoro::calibration::softmin;
 use ivoro::model::Evaluation;
+use ivoro::samples::Split;
 use ivoro::tune::Tuner;
 use ivoro::vectors::least;
 use ivoro::{Error, Result};
-use ivoro::{Samples, Split};
 
 /// Bins of the calibration error.
 const BINS: usize = 15;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use ivoro::{Error, Forgetting, Matrix, Model, ModelOptions, Points, Samples, Settings};
 use ivoro_eval::evaluation::{
-    Answer, Asked, BINS, Findings, Interval, Next, Reliability, Set, calibrate, csv,
+    Answer, Asked, BINS, Cluster, Clusters, Findings, Interval, Next, Reliability, Set, calibrate,
+    csv,
 };
 use ivoro_eval::metrics::{area_under_roc, false_positive_rate};
 use serde::Deserialize;
@@ -51,14 +52,24 @@ fn samples(rows: &[Vec<f32>], labels: &[u32], prefix: &str) -> Samples {
 impl Golden {
     /// The nearest mean, without any letter.
     fn model(&self) -> Model {
+        self.model_of("iVoro")
+    }
+
+    fn model_of(&self, variant: &str) -> Model {
         let options = ModelOptions { settings: Settings::default(), ..ModelOptions::default() };
-        let mut model = Model::new("iVoro".parse().unwrap(), options);
+        let mut model = Model::new(variant.parse().unwrap(), options);
         model.learn(&samples(&self.train, &self.train_labels, "class ")).unwrap();
         model
     }
 
     fn asked(&self) -> Samples {
         samples(&self.asked, &self.labels, "class ")
+    }
+
+    /// Places of the queries of a new class, as SciPy finds it.
+    fn group(&self, group: u32) -> Vec<usize> {
+        let places = (0..self.groups.len()).filter(|&at| self.groups[at] == group);
+        places.map(|at| self.asked.len() + at).collect()
     }
 
     fn strange(&self) -> Samples {
@@ -208,27 +219,42 @@ fn mistakes_come_the_surest_first_and_clusters_are_the_new_classes() {
     let clusters = next.clusters.unwrap();
     let unknown = answers.iter().filter(|it| it.rejected == Some(true) || !it.known).count();
     assert_eq!(clusters.compared, unknown);
-    // the two new classes, as SciPy finds them
-    let first = golden.asked.len();
-    let expected = |group: u32| -> Vec<usize> {
-        (0..golden.groups.len())
-            .filter(|&at| golden.groups[at] == group)
-            .map(|at| first + at)
-            .collect()
-    };
-    let found: Vec<Vec<usize>> = clusters.found[..2]
-        .iter()
-        .map(|cluster| {
-            // a known query that was rejected may stand with them
-            let mut members = cluster.members.clone();
-            members.retain(|&at| at >= first);
-            assert!(members.len() + 1 >= cluster.members.len());
-            members.sort_unstable();
-            members
-        })
-        .collect();
-    assert!(found.contains(&expected(1)) && found.contains(&expected(2)), "{found:?}");
+    let found = the_first_two(&clusters, &golden);
+    for group in [1, 2] {
+        assert!(found.contains(&golden.group(group)), "{found:?}");
+    }
+    // a known query that was rejected may stand with them
+    let all = clusters.found[..2].iter().map(|cluster| cluster.members.len());
+    assert!(all.zip(&found).all(|(all, members)| members.len() + 1 >= all));
     assert_eq!(clusters.found[0].labels[0].1, 15);
+}
+
+/// The members of the first two clusters that are of no known class.
+fn the_first_two(clusters: &Clusters, golden: &Golden) -> Vec<Vec<usize>> {
+    let first = golden.asked.len();
+    let members = |cluster: &Cluster| {
+        let mut members = cluster.members.clone();
+        members.retain(|&at| at >= first);
+        members.sort_unstable();
+        members
+    };
+    clusters.found[..2].iter().map(members).collect()
+}
+
+#[test]
+fn letters_that_compare_no_two_queries_are_left_away() {
+    let golden = golden();
+    let (known, strange) = (golden.asked(), golden.strange());
+    for variant in ["iVoro-D", "iVoro-R", "iVoro-WDR"] {
+        let model = golden.model_of(variant);
+        let answers = answers(&model, &golden);
+        let points = [known.points(), strange.points()];
+        let next = Next::of(&model, &answers, &points, &known, 9).unwrap();
+        let clusters = next.clusters.unwrap();
+        assert_eq!(clusters.by, "iVoro");
+        let found = the_first_two(&clusters, &golden);
+        assert!([1, 2].iter().all(|&it| found.contains(&golden.group(it))), "{variant} {found:?}");
+    }
 }
 
 /// Which rows stand together must not depend on the order they are given in.

@@ -1,6 +1,8 @@
 //! Runs: phases, what they report, and streams that are refused.
 
-use ivoro::{Error, Head, Model, ModelOptions, Samples, Split};
+use ivoro::head::Head;
+use ivoro::samples::Split;
+use ivoro::{Error, Model, ModelOptions, Samples};
 use ivoro_eval::record::{PhaseOutcome, Summary};
 use ivoro_eval::{ClassOrder, Learner, Protocol, Run, Stream};
 

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod document;
 pub mod evaluation;
 mod figures;
 mod group;

@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use ivoro::Variant;
 use ivoro::head::Settings;
-use ivoro::{Variant, settings};
+use ivoro::head::settings;
 use ivoro_eval::peers::{Look, Peer, PeerSettings};
 use ivoro_eval::record::{Kind, MethodRecord, NamedValues, RunOptions, RunRecord, named_values};
 use serde_json::Value;

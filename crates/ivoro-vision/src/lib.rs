@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod ahead;
 pub mod baselines;
 pub mod cache;
 pub mod convert;

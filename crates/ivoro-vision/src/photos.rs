@@ -1,10 +1,13 @@
 //! What a network sees in photos: a batch at a time, those that can't be read left out, the same pixels once.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use ivoro::{Points, Samples, Variant};
+use serde_json::{Value, json};
 
-use crate::dataset::{Decoding, ImageInput, Images, Photo, Unread, decode_all, measure};
+use crate::ahead::look_at_parts;
+use crate::dataset::{Decoding, ImageInput, Images, Photo, Photos, Unread, decode_all, measure};
 use crate::error::Result;
 use crate::recogniser::{FrozenNetwork, Gathered};
 use crate::remembered::{Fingerprint, Remembered};
@@ -49,6 +52,91 @@ pub struct SeenPhotos<T> {
     pub fingerprints: Vec<Fingerprint>,
 }
 
+/// What became of photos: how many were taken, and each that was left out.
+#[derive(Clone, Debug, Default)]
+pub struct PhotoReport {
+    /// How many were taught, or answered.
+    pub done: usize,
+    /// Those that could not be read.
+    pub unread: Vec<(PathBuf, Unread)>,
+    /// Those that end too early and were taken.
+    pub truncated: Vec<PathBuf>,
+    /// Those left out because of their pixels, each with the one that has them, if that came with it.
+    pub duplicates: Vec<(PathBuf, Option<PathBuf>)>,
+    /// Pairs with the same pixels in two classes.
+    pub contradictions: Vec<(PathBuf, PathBuf)>,
+    /// Files beside photos.
+    pub others: Vec<PathBuf>,
+    /// Class folders without a photo.
+    pub empty: Vec<String>,
+}
+
+impl PhotoReport {
+    /// Begins with what was found beside photos that may be read.
+    pub fn of(found: &mut Photos) -> Self {
+        Self {
+            unread: std::mem::take(&mut found.unread),
+            others: std::mem::take(&mut found.others),
+            ..Self::default()
+        }
+    }
+
+    /// Adds photos that turned out to be unreadable, by their places.
+    pub fn add_unread(&mut self, photos: &[Photo], unread: Vec<(usize, Unread)>) {
+        let named = |(at, unread): (usize, Unread)| (photos[at].name().to_owned(), unread);
+        self.unread.extend(unread.into_iter().map(named));
+    }
+
+    /// Adds photos that end too early and were taken, by their places.
+    pub fn add_truncated(&mut self, photos: &[Photo], truncated: &[usize]) {
+        self.truncated.extend(truncated.iter().map(|&at| photos[at].name().to_owned()));
+    }
+
+    /// Adds what a network saw in photos; gives that, and hashes of their pixels.
+    pub fn add_seen<T>(
+        &mut self,
+        photos: &[Photo],
+        seen: SeenPhotos<T>,
+    ) -> (Option<T>, Vec<Fingerprint>) {
+        let name = |at: usize| photos[at].name().to_owned();
+        self.done += seen.rows.len();
+        self.add_unread(photos, seen.unread);
+        self.add_truncated(photos, &seen.truncated);
+        self.duplicates.extend(seen.duplicates.iter().map(|it| (name(it.photo), it.of.map(name))));
+        let pairs = seen.contradictions.iter().map(|&(one, other)| (name(one), name(other)));
+        self.contradictions.extend(pairs);
+        (seen.of, seen.fingerprints)
+    }
+
+    /// How many of which kind could not be read: `AVIF 12, truncated 2`.
+    pub fn kinds(&self) -> String {
+        Photos::tell(&self.unread.iter().map(|(_, unread)| unread).collect::<Vec<_>>())
+    }
+
+    /// All of it as JSON, where `done` says what was done with those taken.
+    pub fn to_json(&self, done: &str) -> Value {
+        let name = |path: &Path| path.display().to_string();
+        let names = |paths: &[PathBuf]| paths.iter().map(|it| name(it)).collect::<Vec<_>>();
+        let skipped = self.unread.iter().map(
+            |(path, unread)| json!({"file": name(path), "kind": unread.kind, "why": unread.why}),
+        );
+        let duplicates = self
+            .duplicates
+            .iter()
+            .map(|(path, of)| json!({"file": name(path), "of": of.as_deref().map(name)}));
+        let two = self.contradictions.iter().map(|(one, other)| [name(one), name(other)]);
+        json!({
+            (done): self.done,
+            "skipped": skipped.collect::<Vec<_>>(),
+            "duplicates": duplicates.collect::<Vec<_>>(),
+            "in_two_classes": two.collect::<Vec<_>>(),
+            "end_too_early": names(&self.truncated),
+            "other_files": names(&self.others),
+            "empty_folders": self.empty,
+        })
+    }
+}
+
 impl FrozenNetwork {
     /// What photos are brought to, where the first of them may decide about it.
     pub fn photo_fit(&self, photos: &[Photo]) -> Result<Fit> {
@@ -73,14 +161,19 @@ impl FrozenNetwork {
         let fit = self.photo_fit(photos)?;
         let mut sieve = Sieve { photos, looking, ..Sieve::default() };
         let mut gathered = Gathered::default();
-        for (batch, part) in photos.chunks(self.batch()).enumerate() {
-            let first = batch * self.batch();
-            let inputs: Vec<ImageInput<'_>> = part.iter().map(Photo::input).collect();
-            let mut images = decode_all(&inputs, fit, looking.decoding)?;
-            sieve.sift(&mut images, first);
-            gathered.add(&images, first, self.look(&images, variant)?)?;
-            each_batch(first + part.len());
-        }
+        let inputs: Vec<ImageInput<'_>> = photos.iter().map(Photo::input).collect();
+        look_at_parts(
+            &inputs,
+            self.batch(),
+            |part| decode_all(part, fit, looking.decoding),
+            |images| self.look(images, variant),
+            |images, first| sieve.sift(images, first),
+            |images, first, seen| {
+                gathered.add(images, first, seen)?;
+                each_batch((first + self.batch()).min(photos.len()));
+                Ok(())
+            },
+        )?;
         let Gathered { blocks, rows, broken, truncated } = gathered;
         let Sieve { duplicates, contradictions, fingerprints, .. } = sieve;
         let points =

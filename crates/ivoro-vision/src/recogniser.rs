@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ivoro::head::Retracted;
 use ivoro::model::Prediction;
 use ivoro::model::{AskOptions, Predictor};
-use ivoro::{Matrix, Model, NetworkDescription, Points, Retracted, Retraction, Samples, Variant};
+use ivoro::{Matrix, Model, NetworkDescription, Points, Retraction, Samples, Variant, interrupt};
 
+use crate::ahead::look_at_parts;
 use crate::dataset::{Broken, Dataset, Decoding, ImageInput, Images, Split, Unread, decode_all};
 use crate::engine::cpu::{CpuEngine, Network};
 use crate::engine::onnx::{OnnxNetwork, OnnxOptions};
@@ -262,10 +264,14 @@ impl FrozenNetwork {
     ) -> Result<Seen<Points>> {
         let (fit, decoding) = (self.fit_of_queries()?, decoding.into());
         let mut gathered = Gathered::default();
-        for (batch, part) in images.chunks(self.batch).enumerate() {
-            let decoded = decode_all(part, fit, decoding)?;
-            gathered.add(&decoded, batch * self.batch, self.look(&decoded, variant)?)?;
-        }
+        look_at_parts(
+            images,
+            self.batch,
+            |part| decode_all(part, fit, decoding),
+            |images| self.look(images, variant),
+            |_, _| {},
+            |images, first, seen| gathered.add(images, first, seen),
+        )?;
         let Gathered { blocks, rows, broken, truncated } = gathered;
         if rows.is_empty() {
             return Ok(Seen { of: None, rows, broken, truncated });
@@ -289,6 +295,7 @@ impl FrozenNetwork {
         };
         let mut gathered = Gathered::default();
         for (batch, part) in rows.chunks(self.batch).enumerate() {
+            interrupt::check();
             let mut images = split.read(part, fit, broken)?;
             // places in the list of rows, as for single images
             let place = |row: usize| part.iter().position(|&other| other == row).unwrap_or(0);
@@ -601,14 +608,14 @@ impl Recogniser {
     /// Teaches new classes, and more of those that the model knows; see [`Model::teach`].
     pub fn teach(&mut self, images: &[(ImageInput<'_>, &str)]) -> Result<()> {
         let samples = self.labelled(images)?;
-        self.model.use_network(self.network.fingerprint())?;
+        self.note_network()?;
         Ok(self.model.teach(&samples)?)
     }
 
     /// Adds images of classes that the model knows; see [`Model::update`].
     pub fn update(&mut self, images: &[(ImageInput<'_>, &str)]) -> Result<Vec<(String, usize)>> {
         let samples = self.labelled(images)?;
-        Ok(self.model.update(&samples)?)
+        self.update_samples(&samples)
     }
 
     /// Takes images back that were learned or added; see [`Model::retract`]. What a network computes depends, in its
@@ -625,16 +632,22 @@ impl Recogniser {
 
     /// Teaches what the network saw in a data set; see [`FrozenNetwork::samples`].
     pub fn learn_samples(&mut self, samples: &Samples) -> Result<()> {
-        match self.network.describe_queries() {
-            Ok(description) => self.model.use_described_network(&description)?,
-            Err(_) => self.model.use_network(self.network.fingerprint())?,
-        }
+        self.note_network()?;
         Ok(self.model.learn(samples)?)
     }
 
     /// Adds what the network saw in a data set; see [`FrozenNetwork::samples`].
     pub fn update_samples(&mut self, samples: &Samples) -> Result<Vec<(String, usize)>> {
+        self.note_network()?;
         Ok(self.model.update(samples)?)
+    }
+
+    /// Notes in the model which network looks at images for it, and how they are brought to it.
+    fn note_network(&mut self) -> Result<()> {
+        match self.network.describe_queries() {
+            Ok(description) => Ok(self.model.use_described_network(&description)?),
+            Err(_) => Ok(self.model.use_network(self.network.fingerprint())?),
+        }
     }
 
     /// Saves the model: the file appears whole or not at all.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use ivoro::{ImageFit, NetworkDescription};
+use ivoro::NetworkDescription;
+use ivoro::network::ImageFit;
 use serde::Serialize;
 
 /// The most pixels of a file that are decoded: enough for any camera, and far from a bomb.

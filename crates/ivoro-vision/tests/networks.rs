@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use ivoro::model::AskOptions;
-use ivoro::{ImageFit, Model, ModelOptions, Variant};
+use ivoro::network::ImageFit;
+use ivoro::{Model, ModelOptions, Variant};
 use ivoro_vision::dataset::ImageInput;
 use ivoro_vision::network::{Architecture, Normalisation, Precision, Weights};
 use ivoro_vision::networks::Asked;

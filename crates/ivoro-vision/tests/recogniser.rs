@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use image::{Rgb, RgbImage};
 use ivoro::model::AskOptions;
 use ivoro::{Model, ModelOptions, Retraction, Variant};
-use ivoro_vision::dataset::{Broken, Dataset, ImageInput, OpenOptions};
+use ivoro_vision::dataset::{Broken, Dataset, ImageInput, OpenOptions, Photo, Photos};
 use ivoro_vision::network::{Architecture, Normalisation, Precision, Weights};
+use ivoro_vision::photos::{Looking, PhotoReport};
 use ivoro_vision::shape::{Fit, How, Shape};
 use ivoro_vision::{Error, FrozenNetwork, NetworkOptions, Recogniser};
 
@@ -196,8 +197,51 @@ fn images_are_taken_back_as_they_were_given_or_inexactly() {
     for image in images.chunks(3) {
         recogniser.retract(image, inexact).unwrap();
     }
-    let counts = |head: &ivoro::Head| {
+    let counts = |head: &ivoro::head::Head| {
         head.classes().iter().map(|class| class.statistics.count).collect::<Vec<_>>()
     };
     assert_eq!(counts(recogniser.model().head()), counts(&before));
+}
+
+#[test]
+fn every_way_to_teach_notes_the_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = picture(folder.path(), "red", 1);
+    let image = [(ImageInput::Path(&path), "red")];
+    let network = network(folder.path());
+    let begun = || {
+        let network = FrozenNetwork::open(&network, &NetworkOptions::default()).unwrap();
+        let model = Model::new(Variant::PLAIN, ModelOptions::default());
+        Recogniser::new(model, network).unwrap()
+    };
+    let (mut learned, mut taught) = (begun(), begun());
+    learned.learn(&image).unwrap();
+    taught.teach(&image).unwrap();
+    let description = |recogniser: &Recogniser| recogniser.model().network_description().cloned();
+    assert!(description(&learned).is_some());
+    assert_eq!(description(&learned), description(&taught));
+}
+
+#[test]
+fn photos_in_files_and_in_memory_are_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let network = FrozenNetwork::open(&network(folder.path()), &NetworkOptions::default()).unwrap();
+    let path = picture(folder.path(), "red", 1);
+    let pixels = image::open(&path).unwrap().into_rgb8().into_raw();
+    let (shape, class) = (Shape { height: 24, width: 20, channels: 3 }, || Some("red".to_owned()));
+    let name = PathBuf::from("in memory");
+    let mut found = Photos::of(vec![
+        Photo::file(path.clone(), class()),
+        Photo::bytes(name.clone(), std::fs::read(&path).unwrap().into(), class()),
+        Photo::pixels(name.clone(), shape, pixels.into(), class()),
+        Photo::bytes(name, [1, 2, 3].into(), class()),
+    ]);
+    let mut report = PhotoReport::of(&mut found);
+    let looking = Looking { decoding: Broken::Skip.into(), ..Looking::default() };
+    let seen = network.photo_samples(Variant::PLAIN, &found.photos, looking, &mut |_| ()).unwrap();
+    let (samples, _) = report.add_seen(&found.photos, seen);
+    assert_eq!((samples.unwrap().len(), report.done), (1, 1));
+    let told = report.to_json("taught");
+    assert_eq!((&told["taught"], &told["skipped"][0]["kind"]), (&1.into(), &"unreadable".into()));
+    assert_eq!(told["duplicates"].as_array().unwrap().len(), 2);
 }

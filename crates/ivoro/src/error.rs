@@ -298,6 +298,15 @@ pub enum Error {
         class: String,
     },
 
+    /// A class with a compact scatter keeps too little for samples to be added or taken away.
+    #[error(
+        "class {class} keeps its spread in few directions (scatter compact), so no sample can be added or taken away; forget it and learn it again from all its samples"
+    )]
+    CompactClass {
+        /// Class name.
+        class: String,
+    },
+
     /// Two models can't be merged.
     #[error("the models can't be merged: {reason}")]
     Merge {
@@ -441,6 +450,14 @@ pub enum MergeRefusal {
         "class {class} is in both and sealed in one of them: without its sums, samples can't be added to it"
     )]
     Sealed {
+        /// Class name.
+        class: String,
+    },
+    /// A class of both models keeps its spread in few directions.
+    #[error(
+        "class {class} is in both and keeps its spread in few directions (scatter compact): two parts of it can't be joined"
+    )]
+    Compact {
         /// Class name.
         class: String,
     },

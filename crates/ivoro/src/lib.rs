@@ -43,17 +43,12 @@ pub mod uncertainty;
 #[doc(hidden)]
 pub mod vectors;
 
-pub use calibration::Calibration;
 pub use default_variant::Budget;
 pub use error::{Error, Result};
-pub use head::{
-    Approximation, BurstRule, Forgetting, Head, Merging, OtherSetting, Retracted, Retraction,
-};
-pub use head::{SealOptions, Sealing, Search, Settings, Variant};
-pub use head::{audit, settings};
+pub use head::{BurstRule, Forgetting, Retraction, SealOptions, Search, Settings, Variant};
 pub use journal::Journal;
 pub use matrix::Matrix;
-pub use model::{Evaluation, Model, ModelOptions, Predictor, Receipt};
-pub use network::{ImageFit, NetworkDescription};
+pub use model::{Model, ModelOptions, Predictor, Receipt};
+pub use network::NetworkDescription;
 pub use prediction::{AskOptions, Candidate, Prediction};
-pub use samples::{Points, Samples, Split, View};
+pub use samples::{Points, Samples, View};

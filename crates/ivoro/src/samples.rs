@@ -339,7 +339,8 @@ impl Samples {
 /// A training and a test part with the same layers, views and classes.
 ///
 /// ```
-/// use ivoro::{Matrix, Samples, Split};
+/// use ivoro::samples::Split;
+/// use ivoro::{Matrix, Samples};
 /// let points = Matrix::new(4, 1, vec![0.0, 0.1, 5.0, 5.1])?;
 /// let all = Samples::single("monday", points, vec![0, 0, 1, 1], 2)?;
 /// let split = Split { train: all.select(&[0, 2]), test: all.select(&[1, 3]) };

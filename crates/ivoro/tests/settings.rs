@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ivoro::settings::{SettingInfo, TABLE};
+use ivoro::head::settings::{SettingInfo, TABLE};
 
 /// The rows of the guide for some settings.
 fn rows(settings: &[&SettingInfo], candidates: bool) -> String {

@@ -93,9 +93,12 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
     ridge_per : {"mean", "feature", "auto"}, default="auto"
         What the ridge of W is a share of: the mean variance, each feature's own, or the latter
         where features are of mixed scale.
-    scatter : {"pooled", "per-class"}, default="pooled"
+    scatter : {"pooled", "per-class", "compact"}, default="pooled"
         What W keeps: one matrix, or one for each class, so that classes can be forgotten without
-        their samples or receipts.
+        their samples or receipts, or few directions of each class (W and Q): it can be forgotten
+        too, and gets no more samples.
+    scatter_rank : int, default=32
+        How many directions of each class a compact scatter keeps.
     seed : int, default=1993
         Seed of everything random.
     budget : float, default=200
@@ -131,6 +134,11 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
+    Letters: **N** features are normalised and raised to a power; **F** an image and its mirror image are
+    averaged; **K** a random lift comes before W; **W** one metric for all classes; **Q** one for each; **D**
+    probes draw borders within a phase; **R** centres move; **AC** views vote, **AI** their distances are
+    added; **L** two layers; **3** the third block alone. A variant without F and A looks at the first view.
+
     X is ``(n, dim)``; or ``(n, views, dim)`` with 2 views (upright, mirrored), 4 (rotations) or 8
     (rotations, then those of the mirror image); or a list of two such arrays, the network's last
     layer first. Sums grow with what is learned, to four billion times the values of the first call. ``(n, dim)`` arrays of 32-bit floats in C order are read where they are,
@@ -177,6 +185,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         lift: int = 10_000,
         ridge_per: str = "auto",
         scatter: str = "pooled",
+        scatter_rank: int = 32,
         seed: int = 1993,
         budget: float = 200.0,
         threads: int | None = None,
@@ -203,6 +212,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         self.lift = lift
         self.ridge_per = ridge_per
         self.scatter = scatter
+        self.scatter_rank = scatter_rank
         self.seed = seed
         self.budget = budget
         self.threads = threads
@@ -404,7 +414,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
                 self.model_.retract(
                     arrays, codes, names_of(names), drop_probes, inexact, self.threads
                 )
-            self._remain()
+            self._drop_emptied_classes()
         return self
 
     def rename(self, label: Any, new: Any) -> IVoroClassifier:
@@ -435,7 +445,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
                 alike(np.asarray([it]), self.classes_, "label") for it in (label, new)
             )
             self.model_.rename(*texts_of(old), *texts_of(other))
-            self._settle(self.model_, joined(self.classes_, other))
+            self._set_classes(self.model_, joined(self.classes_, other))
         return self
 
     def forget(
@@ -482,7 +492,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         with self._changes:
             [name] = texts_of(alike(np.asarray([label]), self.classes_, "label"))
             self.model_.forget(name, drop_probes, list(receipts))
-            self._remain()
+            self._drop_emptied_classes()
         return self
 
     def seal(
@@ -561,12 +571,12 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         (['a', 'b', 'c', 'd'], [2, 1, 1, 1])
         """
         check_is_fitted(self)
-        added, labels = _taken(other, "other")
-        start = None if ancestor is None else _taken(ancestor, "ancestor")[0]
+        added, labels = _copy_of(other, "other")
+        start = None if ancestor is None else _copy_of(ancestor, "ancestor")[0]
         with self._changes:
             labels = joined(self.classes_, alike(labels, self.classes_, "other"))
             self.model_.merge(added, start)
-            self._settle(self.model_, labels)
+            self._set_classes(self.model_, labels)
         return self
 
     # -- asking -----------------------------------------------------------------------------------
@@ -766,7 +776,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         >>> (model.uncertainty(X) > 0.0).tolist()
         [True, False]
         """
-        return self._judge(X, groups)[2]
+        return self._answers(X, groups)[2]
 
     def strangeness(self, X: Any, *, groups: ArrayLike | None = None) -> NDArray[np.float64]:
         """How unlike everything known each query is: 1 is usual, more is stranger.
@@ -792,7 +802,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         >>> model.strangeness([[1.0], [5.0]]).round(1).tolist()
         [-1.5, 5.8]
         """
-        return self._judge(X, groups)[1]
+        return self._answers(X, groups)[1]
 
     def reject(
         self, X: Any, share: float = 0.05, *, groups: ArrayLike | None = None
@@ -904,7 +914,11 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         >>> IVoroClassifier.load(path).predict([[3.5]]).tolist()
         [8]
         """
-        model = Model.load(path)
+        return cls._of(Model.load(path), labels, threads)
+
+    @classmethod
+    def _of(cls, model: Model, labels: type | None, threads: int | None) -> IVoroClassifier:
+        """The classifier of a model whose classes are named with text."""
         settings = json.loads(model.settings())
         transform = settings.pop("transform")
         settings.update({_TRANSFORM[name]: value for name, value in transform.items()})
@@ -912,7 +926,7 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         loaded = cls(model.variant, threads=threads, **settings)
         loaded.n_features_in_ = model.layers[0][1]
         loaded._begun = loaded._parameters()
-        loaded._settle(model, labels_as(model.classes, labels))
+        loaded._set_classes(model, labels_as(model.classes, labels))
         return loaded
 
     # -- attributes -------------------------------------------------------------------------------
@@ -1080,16 +1094,16 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         version, together = model.version, joined(known, labels)
         model.teach(arrays, codes, names_of(labels), self.threads, receipt)
         if model.version != version:
-            self._settle(model, together)
+            self._set_classes(model, together)
 
-    def _remain(self) -> None:
+    def _drop_emptied_classes(self) -> None:
         """After classes may have gone."""
         if self.model_.classes:
-            self._settle(self.model_, self.classes_)
+            self._set_classes(self.model_, self.classes_)
         else:
             del self._known
 
-    def _settle(self, model: Model, labels: NDArray[Any]) -> None:
+    def _set_classes(self, model: Model, labels: NDArray[Any]) -> None:
         """Sorts those of the labels that the model knows."""
         places = {name: at for at, name in enumerate(model.classes)}
         found = np.array([name in places for name in texts_of(labels)], dtype=bool)
@@ -1120,15 +1134,15 @@ class IVoroClassifier(ClassifierMixin, BaseEstimator):
         codes = codes_of(groups, len(arrays[0]))
         return self._ask(lambda it: it.distances(arrays, self.threads, codes))
 
-    def _judge(
+    def _answers(
         self, X: Any, groups: ArrayLike | None
     ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
         arrays = self._queries(X)
         model: Model = self.model_
-        return model.judge(arrays, self.threads, codes_of(groups, len(arrays[0])))
+        return model.answers(arrays, self.threads, codes_of(groups, len(arrays[0])))
 
 
-def _taken(classifier: Any, what: str) -> tuple[Model, NDArray[Any]]:
+def _copy_of(classifier: Any, what: str) -> tuple[Model, NDArray[Any]]:
     """A copy of a classifier's model, and its classes."""
     if not isinstance(classifier, IVoroClassifier):
         raise ValueError(f"{what}: expected an IVoroClassifier, found {type(classifier).__name__}")

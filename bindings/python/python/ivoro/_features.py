@@ -39,6 +39,21 @@ class FeatureSet:
     layers: list[str]
     views: list[str]
 
+    def __repr__(self) -> str:
+        parts = [
+            f"{name}: {len(part[0][0] if isinstance(part[0], list) else part[0])} rows"
+            for name, part in (("train", self.train), ("test", self.test), ("all", self.all))
+            if part is not None
+        ]
+        return (
+            f"<FeatureSet: {', '.join(parts)}, {len(self.classes)} classes, layers "
+            f"{', '.join(self.layers)}, {len(self.views)} views>"
+        )
+
+
+#: Files that this package leaves to others, by their endings.
+_TABLES = (".parquet", ".arrow", ".feather", ".ipc")
+
 
 def read_features(path: str | os.PathLike[str]) -> FeatureSet:
     """Read a features file: ``.features``, ``.safetensors``, ``.npz`` or ``.npy``.
@@ -53,6 +68,11 @@ def read_features(path: str | os.PathLike[str]) -> FeatureSet:
     FeatureSet
         Its samples as arrays.
 
+    Raises
+    ------
+    OSError, ValueError
+        If it can't be read. Tables in Parquet or Arrow are for pandas and pyarrow.
+
     Examples
     --------
     >>> import numpy, os, tempfile, ivoro
@@ -62,6 +82,11 @@ def read_features(path: str | os.PathLike[str]) -> FeatureSet:
     >>> X.shape, y.tolist()
     ((3, 3), ['cat', 'dog', 'cat'])
     """
+    if os.fspath(path).lower().endswith(_TABLES):
+        raise ValueError(
+            f"{path}: this package reads no Parquet and no Arrow; take the arrays of "
+            "pandas.read_parquet or pyarrow"
+        )
     found = _ivoro.read_features(path)
     names = np.array(found["classes"])
 

@@ -10,6 +10,7 @@ __all__ = [
     "Comparison",
     "Model",
     "Network",
+    "Recogniser",
     "area_under_roc",
     "average",
     "backward_transfer",
@@ -60,6 +61,28 @@ class Network:
     ) -> NDArray[np.float32]: ...
 
 @final
+class Recogniser:
+    def __new__(
+        cls,
+        model: Model,
+        network: str | os.PathLike[str] | None,
+        near: str | os.PathLike[str] | None,
+    ) -> Recogniser: ...
+    @property
+    def model(self) -> Model: ...
+    @property
+    def network(self) -> Network: ...
+    def lesson(
+        self,
+        change: dict[str, Any],
+        photos: list[Any],
+        classes: list[str] | None,
+        reading: dict[str, Any],
+        threads: int | None,
+    ) -> str: ...
+    def ask(self, photos: list[Any], question: dict[str, Any], threads: int | None) -> str: ...
+
+@final
 class Model:
     def __new__(
         cls,
@@ -86,7 +109,7 @@ class Model:
     def probabilities(
         self, layers: _Layers, threads: int | None, groups: _Codes | None = None
     ) -> NDArray[np.float64]: ...
-    def judge(
+    def answers(
         self, layers: _Layers, threads: int | None, groups: _Codes | None = None, rule: str = "sum"
     ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]: ...
     def threshold(self, share: float) -> float: ...

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _ivoro
+from ._photos import Photo, listed
 
 
 class Network:
@@ -41,6 +42,13 @@ class Network:
     def __init__(self, network: str | os.PathLike[str] | None = None) -> None:
         self._network = _ivoro.Network(network)
 
+    @classmethod
+    def _of(cls, network: _ivoro.Network) -> Network:
+        """One that is open."""
+        opened = cls.__new__(cls)
+        opened._network = network
+        return opened
+
     @property
     def name(self) -> str:
         return self._network.name
@@ -61,7 +69,7 @@ class Network:
 
     def features(
         self,
-        images: Iterable[str | os.PathLike[str] | NDArray[np.uint8]],
+        images: Iterable[Photo],
         *,
         layer: str | None = None,
         views: Sequence[str] = ("0",),
@@ -71,8 +79,9 @@ class Network:
 
         Parameters
         ----------
-        images : iterable of path-like or arrays
-            Image files, and arrays ``(rows, columns, 3)`` or ``(rows, columns, 1)`` of bytes.
+        images : iterable of photos
+            Files, their contents (``bytes``), images of Pillow, and arrays of bytes ``(rows, columns)`` or
+            ``(rows, columns, channels)``.
         layer : str, optional
             One of `layers`; without it the last one.
         views : sequence of str
@@ -87,13 +96,9 @@ class Network:
             ``(n, dim)`` for one view, else ``(n, views, dim)``: what `IVoroClassifier` takes.
         """
         if isinstance(images, (str, os.PathLike)):
-            raise TypeError("images is a list of files or arrays, not one file")
-        listed: list[Any] = [
-            np.ascontiguousarray(image) if isinstance(image, np.ndarray) else os.fspath(image)
-            for image in images
-        ]
+            raise TypeError("images is a list of photos, not one file")
         name = next(iter(self.layers)) if layer is None else layer
-        found = self._network.features(listed, name, list(views), threads)
+        found = self._network.features(listed(images), name, list(views), threads)
         return found[:, 0] if len(views) == 1 else found
 
     def __repr__(self) -> str:

@@ -97,7 +97,7 @@ def _begun(fitted: IVoroClassifier) -> bytes:
 def _emptied(begun: bytes) -> IVoroClassifier:
     """The classifier as it was begun, without any class."""
     empty: IVoroClassifier = pickle.loads(begun)
-    empty._settle(empty.model_.emptied(), empty.classes_[:0])
+    empty._set_classes(empty.model_.emptied(), empty.classes_[:0])
     return empty
 
 
@@ -170,7 +170,7 @@ def combine(
         raise ValueError("blocks: expected at least 1 with samples, found 0")
     # whatever came in which block, it is one phase
     total.model_.gather_phase(before, texts_of(total.classes_), pickle.loads(begun).model_)
-    total._settle(total.model_, total.classes_)
+    total._set_classes(total.model_, total.classes_)
     return total
 
 

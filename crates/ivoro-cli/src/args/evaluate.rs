@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use ivoro_vision::watch::Keep;
 
-use crate::args::InputArguments;
 use crate::args::images::LookArguments;
-use crate::args::photos::ReadingArguments;
+use crate::args::input::DataArguments;
+use crate::args::photos::{PhotoArguments, SampleArguments};
 
 /// Say how good a model is on labelled samples, and what to label next.
 ///
@@ -21,11 +21,11 @@ pub(crate) struct EvaluateArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Labelled samples: a features file, or with --backbone a folder of images by class.
+    /// Labelled samples: a features file, or a folder of photos by class.
     pub(crate) data: PathBuf,
 
-    /// Queries of classes that the model does not know: a features file, or with --backbone an image
-    /// or a folder of images, in subfolders or not. Says how well they are told from known ones.
+    /// Queries of classes that the model does not know: a features file, or a photo or a folder of
+    /// photos, in subfolders or not. Says how well they are told from known ones.
     #[arg(long, value_name = "FILE|FOLDER")]
     pub(crate) unknown: Option<PathBuf>,
 
@@ -52,13 +52,10 @@ pub(crate) struct EvaluateArguments {
 
     // What is flattened comes last: its heading is also that of all flags behind it.
     #[command(flatten)]
-    pub(crate) reading: ReadingArguments,
+    pub(crate) photos: PhotoArguments,
 
     #[command(flatten)]
-    pub(crate) look: LookArguments,
-
-    #[command(flatten)]
-    pub(crate) input: InputArguments,
+    pub(crate) reading: DataArguments,
 }
 
 /// Calibrate a model on samples it has not learned: probabilities and what is unknown.
@@ -71,15 +68,15 @@ pub(crate) struct EvaluateArguments {
 /// calibration error of several percent, or more known queries rejected than promised. Ten samples of each
 /// class and 200 in all are a good beginning; fewer than 50 in all say little.
 ///
-/// Do not give samples that were learned: the model is too sure of them. And do not evaluate on the same
+/// Do not give samples that were learned: the model is too sure of them; the list of --remember leaves such
+/// photos out. And do not evaluate on the same
 /// ones afterwards: the figures printed here are measured on fifths of the samples that were kept apart.
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// Samples of classes that the model knows: a features file, or with --backbone a folder of
-    /// images by class. Of data divided into a train and a test part, the train part is used.
+    /// Samples of classes that the model knows: a features file, or a folder of photos by class. Of data divided into a train and a test part, the train part is used.
     pub(crate) data: PathBuf,
 
     /// Use only these classes of the data.
@@ -95,13 +92,10 @@ pub(crate) struct CalibrateArguments {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) reading: ReadingArguments,
+    pub(crate) photos: SampleArguments,
 
     #[command(flatten)]
-    pub(crate) look: LookArguments,
-
-    #[command(flatten)]
-    pub(crate) input: InputArguments,
+    pub(crate) reading: DataArguments,
 }
 
 /// How answers are written line by line.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::{InputArguments, SettingArguments};
+use crate::args::SplitArguments;
 
 #[derive(Debug, Args)]
 pub(crate) struct FewShotArguments {
@@ -49,13 +49,6 @@ pub(crate) struct FewShotArguments {
     #[arg(long)]
     pub(crate) csv: bool,
 
-    /// Share of each class held out as test samples, where a file has no test part.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
-    pub(crate) holdout: f64,
-
     #[command(flatten)]
-    pub(crate) input: InputArguments,
-
-    #[command(flatten)]
-    pub(crate) settings: SettingArguments,
+    pub(crate) split: SplitArguments,
 }

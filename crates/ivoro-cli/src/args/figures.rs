@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use ivoro::Variant;
 
-use crate::args::input::InputArguments;
-use crate::args::settings::SettingArguments;
+use crate::args::input::SplitArguments;
 
 /// Samples of a picture at most, and how t-SNE goes where nothing else is said.
 pub(crate) const SAMPLES: usize = 3_000;
@@ -80,17 +79,10 @@ pub(crate) struct FigureArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) data_set: Option<String>,
 
-    /// Share of each class held out as test samples, where a file has no test part.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
-    pub(crate) holdout: f64,
-
     /// File to write: NAME.scene.json or NAME.tsne.json, below the folder of the records.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
 
     #[command(flatten)]
-    pub(crate) input: InputArguments,
-
-    #[command(flatten)]
-    pub(crate) settings: SettingArguments,
+    pub(crate) split: SplitArguments,
 }

@@ -1,9 +1,48 @@
-//! Arguments that say how a features file is read.
+//! Arguments that say how data are read.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use ivoro_io::features::ReadOptions;
+use ivoro::samples::Split;
+use ivoro_io::features::{FeatureFile, ReadOptions, SplitOrigin};
+
+use crate::args::images::LookArguments;
+use crate::args::settings::SettingArguments;
+
+/// How data are read, for verbs that take photos or features.
+#[derive(Debug, Args)]
+pub(crate) struct DataArguments {
+    #[command(flatten)]
+    pub(crate) look: LookArguments,
+
+    #[command(flatten)]
+    pub(crate) input: InputArguments,
+}
+
+/// Features that are divided into a train and a test part, for verbs that compare methods on them.
+#[derive(Debug, Args)]
+pub(crate) struct SplitArguments {
+    /// Share of each class held out as test samples, where a file has no test part.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
+    pub(crate) holdout: f64,
+
+    #[command(flatten)]
+    pub(crate) input: InputArguments,
+
+    #[command(flatten)]
+    pub(crate) settings: SettingArguments,
+}
+
+impl SplitArguments {
+    pub(crate) fn options(&self) -> ReadOptions {
+        ReadOptions { seed: self.settings.seed, ..self.input.options() }
+    }
+
+    /// Both parts of a file, and how they came about.
+    pub(crate) fn divide(&self, file: FeatureFile) -> ivoro::Result<(Split, SplitOrigin)> {
+        file.into_split(self.holdout, self.settings.seed)
+    }
+}
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Features (where the input is a features file)")]

@@ -9,6 +9,7 @@ mod input;
 pub(crate) mod networks;
 pub(crate) mod photos;
 pub(crate) mod reproduce;
+pub(crate) mod serve;
 mod settings;
 
 use std::ffi::OsString;
@@ -31,19 +32,26 @@ pub(crate) use crate::args::figures::{
 use crate::args::images::{
     DemoArguments, ExtractArguments, LookArguments, PipelineArguments, TrainArguments,
 };
-pub(crate) use crate::args::input::InputArguments;
+pub(crate) use crate::args::input::{DataArguments, InputArguments, SplitArguments};
 use crate::args::networks::NetworksArguments;
 use crate::args::photos::{PhotoArguments, SampleArguments};
 use crate::args::reproduce::ReproduceArguments;
+use crate::args::serve::ServeArguments;
 pub(crate) use crate::args::settings::SettingArguments;
 
-/// Teach a running classifier new classes, from their features alone.
+/// How to begin, below the list of verbs.
+const BEGINNING: &str = "\
+To begin, with a folder of photos for each class:
+  ivoro learn birds photos/
+  ivoro predict birds new.jpg";
+
+/// Teach a running classifier new classes, from photos or features.
 ///
 /// No earlier sample is kept and the network stays frozen. Earlier classes stay, but some accuracy on
 /// them is lost as classes are added: 4 to 14 points in our tables. What is known of a class is a few
 /// sums; the classifier is a Voronoi diagram of the class means.
 #[derive(Debug, Parser)]
-#[command(name = "ivoro", version, arg_required_else_help = true)]
+#[command(name = "ivoro", version, arg_required_else_help = true, after_help = BEGINNING)]
 pub(crate) struct Arguments {
     /// Number of threads (default: all cores). Results do not depend on it.
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -59,10 +67,15 @@ impl Arguments {
         line: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, clap::Error> {
         let mut known = Self::command();
-        for verb in LEAVING_OUT {
-            // what it asked for is the default there
-            let hidden = |arg: clap::Arg| arg.hide(true);
-            known = known.mut_subcommand(verb, |verb| verb.mut_arg("skip_broken", hidden));
+        for name in LEAVING_OUT {
+            known = known.mut_subcommand(name, |verb| {
+                // what it asked for is the default there
+                let verb = verb.mut_arg("skip_broken", |arg| arg.hide(true));
+                // its name before, where it means nothing else
+                let has = |flag: &str| verb.get_arguments().any(|it| it.get_long() == Some(flag));
+                let may_be_json = has("left-out") && !has("json");
+                if may_be_json { verb.mut_arg("left_out", |arg| arg.alias("json")) } else { verb }
+            });
         }
         let matches = known.try_get_matches_from_mut(line)?;
         let mut arguments = Self::from_arg_matches(&matches)?;
@@ -73,13 +86,13 @@ impl Arguments {
                 run.for_images = given_of::<PipelineArguments>(given);
                 return Ok(arguments);
             }
-            Command::Learn(learn) => (&mut learn.look, &learn.model),
-            Command::Update(update) => (&mut update.look, &update.model),
-            Command::Calibrate(calibrate) => (&mut calibrate.look, &calibrate.model),
-            Command::Retract(retract) => (&mut retract.look, &retract.model),
-            Command::Relabel(relabel) => (&mut relabel.look, &relabel.model),
-            Command::Predict(predict) => (&mut predict.look, &predict.model),
-            Command::Evaluate(evaluate) => (&mut evaluate.look, &evaluate.model),
+            Command::Learn(learn) => (&mut learn.lesson.reading.look, &learn.model),
+            Command::Update(update) => (&mut update.lesson.reading.look, &update.model),
+            Command::Calibrate(calibrate) => (&mut calibrate.reading.look, &calibrate.model),
+            Command::Retract(retract) => (&mut retract.reading.look, &retract.model),
+            Command::Relabel(relabel) => (&mut relabel.reading.look, &relabel.model),
+            Command::Predict(predict) => (&mut predict.reading.look, &predict.model),
+            Command::Evaluate(evaluate) => (&mut evaluate.reading.look, &evaluate.model),
             Command::Watch(watch) => (&mut watch.look, &watch.model),
             _ => return Ok(arguments),
         };
@@ -96,8 +109,8 @@ impl Command {
     /// Puts names together that were parted at a comma of their own.
     fn unescape_classes(&mut self) {
         let classes = match self {
-            Self::Learn(learn) => &mut learn.classes,
-            Self::Update(update) => &mut update.classes,
+            Self::Learn(learn) => &mut learn.lesson.classes,
+            Self::Update(update) => &mut update.lesson.classes,
             Self::Calibrate(calibrate) => &mut calibrate.classes,
             Self::Retract(retract) => &mut retract.classes,
             Self::Seal(seal) => &mut seal.classes,
@@ -124,8 +137,8 @@ fn unescaped(text: &str) -> Vec<String> {
 }
 
 /// Verbs that leave out photos which can't be read, unless they are told otherwise.
-const LEAVING_OUT: [&str; 7] =
-    ["learn", "predict", "update", "retract", "relabel", "calibrate", "evaluate"];
+const LEAVING_OUT: [&str; 8] =
+    ["learn", "predict", "update", "retract", "relabel", "calibrate", "evaluate", "watch"];
 
 /// The flags of one kind among those given.
 fn given_of<Kind: Args>(given: &ArgMatches) -> Vec<String> {
@@ -139,34 +152,13 @@ fn given_of<Kind: Args>(given: &ArgMatches) -> Vec<String> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Compare methods on features or on a data set of images: one table, run.json and CSV.
-    Run(Box<RunArguments>),
-    /// Try methods on few samples of each class, several draws and orders: mean ± deviation.
-    #[command(alias = "fewshot")]
-    FewShot(Box<FewShotArguments>),
-    /// Run a whole grid – protocols, methods, seeds – as a job that resumes where it was stopped.
-    Reproduce(Box<ReproduceArguments>),
-    /// Learn MNIST digits from scratch: training, features, all methods, in under three minutes.
-    Demo(DemoArguments),
-    /// Train a network on the images of the base classes.
-    Train(Box<TrainArguments>),
-    /// Compute the features of a data set of images with a frozen network.
-    Extract(Box<ExtractArguments>),
-    /// List the networks at hand, and add others.
-    Networks(NetworksArguments),
-    /// Show records as one page with tables and figures.
-    Report(ReportArguments),
-    /// Compute what a picture of the report is drawn from.
-    #[command(subcommand)]
-    Figure(Box<FigureCommand>),
-    /// Explain the letters of the variants.
-    Variants,
     /// Teach a model new classes, and more of those it knows; begins the model if there is none.
     Learn(Box<LearnArguments>),
     /// Ask a model about images or features: class, distance, probability, uncertainty, unknown.
     Predict(PredictArguments),
     Evaluate(Box<EvaluateArguments>),
     Watch(Box<WatchArguments>),
+    Serve(Box<ServeArguments>),
     /// Add samples to classes the model knows.
     Update(UpdateArguments),
     /// Take samples back: afterwards the model is the one that never saw them.
@@ -175,9 +167,9 @@ pub(crate) enum Command {
     Relabel(Box<RelabelArguments>),
     /// Give a class another name; nothing else changes.
     Rename(RenameArguments),
-    Calibrate(Box<CalibrateArguments>),
     /// Forget a class, exactly.
     Forget(ForgetArguments),
+    Calibrate(Box<CalibrateArguments>),
     /// Keep few numbers per class, for devices: it can be asked, and no sample can be added any more.
     Seal(SealArguments),
     /// Merge models learned at different sites into exactly the pooled one.
@@ -188,6 +180,28 @@ pub(crate) enum Command {
     Audit(InspectArguments),
     /// Say when what was done to a model, with how many samples of which classes.
     Log(InspectArguments),
+    /// List the networks at hand, and add others.
+    Networks(NetworksArguments),
+    /// Explain the letters of the variants.
+    Variants,
+    /// Learn MNIST digits from scratch: training, features, all methods, in under three minutes.
+    Demo(DemoArguments),
+    /// Compare methods on features or on a data set of images: one table, run.json and CSV.
+    Run(Box<RunArguments>),
+    /// Try methods on few samples of each class, several draws and orders: mean ± deviation.
+    #[command(alias = "fewshot")]
+    FewShot(Box<FewShotArguments>),
+    /// Run a whole grid – protocols, methods, seeds – as a job that resumes where it was stopped.
+    Reproduce(Box<ReproduceArguments>),
+    /// Train a network on the images of the base classes.
+    Train(Box<TrainArguments>),
+    /// Compute the features of a data set of images with a frozen network.
+    Extract(Box<ExtractArguments>),
+    /// Show records as one page with tables and figures.
+    Report(ReportArguments),
+    /// Compute what a picture of the report is drawn from.
+    #[command(subcommand)]
+    Figure(Box<FigureCommand>),
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
@@ -306,11 +320,10 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 
-    /// Share of each class held out as test samples, where a file has no test part.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
-    pub(crate) holdout: f64,
-
     // What is flattened comes last: its heading is also that of all flags behind it.
+    #[command(flatten)]
+    pub(crate) split: SplitArguments,
+
     #[command(flatten)]
     pub(crate) baselines: BaselineArguments,
 
@@ -320,12 +333,6 @@ pub(crate) struct RunArguments {
     /// Those of the flags for images that were given.
     #[arg(skip)]
     pub(crate) for_images: Vec<String>,
-
-    #[command(flatten)]
-    pub(crate) input: InputArguments,
-
-    #[command(flatten)]
-    pub(crate) settings: SettingArguments,
 }
 
 #[derive(Debug, Args)]
@@ -335,7 +342,7 @@ pub(crate) struct LearnArguments {
 
     /// Photos: folders by class, zip archives, photos with --class, and - for a list on standard input (a path a
     /// line, and behind a tab its class). Or a features file.
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "PHOTOS|FEATURES")]
     pub(crate) features: Vec<PathBuf>,
 
     /// Variant of a new model; an existing one keeps its own, and its settings. Default: the one that
@@ -351,28 +358,8 @@ pub(crate) struct LearnArguments {
     #[arg(long, value_name = "S", default_value_t = 60.0, conflicts_with = "variant")]
     pub(crate) budget_seconds: f64,
 
-    /// Learn only these classes of the file; \, is a comma of a name.
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    pub(crate) classes: Option<Vec<String>>,
-
-    /// The class of all photos, whatever their folders are called.
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) class: Option<String>,
-
-    /// Write a receipt: the exact sums that this lesson adds. It takes the lesson, or a class of it, back
-    /// on any machine (`retract`, `forget`). It reveals the features of few samples: keep it where
-    /// you would keep the photos. The model keeps nothing of it.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) receipt: Option<PathBuf>,
-
     #[command(flatten)]
-    pub(crate) look: LookArguments,
-
-    #[command(flatten)]
-    pub(crate) photos: SampleArguments,
-
-    #[command(flatten)]
-    pub(crate) input: InputArguments,
+    pub(crate) lesson: LessonArguments,
 
     #[command(flatten)]
     pub(crate) settings: SettingArguments,
@@ -421,7 +408,7 @@ pub(crate) struct PredictArguments {
     /// Photos: files, folders, zip archives, and - for a list on standard input; folders called as classes of
     /// the model are labels. Or features of the queries; labels, if there are any, are used to report the
     /// accuracy.
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "PHOTOS|FEATURES")]
     pub(crate) features: Vec<PathBuf>,
 
     /// How many classes to list.
@@ -454,13 +441,10 @@ pub(crate) struct PredictArguments {
     pub(crate) format: Format,
 
     #[command(flatten)]
-    pub(crate) look: LookArguments,
-
-    #[command(flatten)]
     pub(crate) photos: PhotoArguments,
 
     #[command(flatten)]
-    pub(crate) input: InputArguments,
+    pub(crate) reading: DataArguments,
 }
 
 #[derive(Debug, Args)]
@@ -469,10 +453,17 @@ pub(crate) struct UpdateArguments {
     pub(crate) model: PathBuf,
 
     /// Photos of classes that the model knows, as for learn, or a features file.
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "PHOTOS|FEATURES")]
     pub(crate) features: Vec<PathBuf>,
 
-    /// Use only these classes of the file; \, is a comma of a name.
+    #[command(flatten)]
+    pub(crate) lesson: LessonArguments,
+}
+
+/// What samples are given as.
+#[derive(Debug, Args)]
+pub(crate) struct LessonArguments {
+    /// Use only these classes of the data; \, is a comma of a name.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) classes: Option<Vec<String>>,
 
@@ -480,20 +471,17 @@ pub(crate) struct UpdateArguments {
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) class: Option<String>,
 
-    /// Write a receipt: the exact sums that these samples add. It takes them back on any machine
-    /// (`retract`, `forget`). It reveals the features of few samples: keep it where you would keep the
-    /// photos. The model keeps nothing of it.
+    /// Write a receipt: the exact sums that these samples add. It takes them, or a class of them, back
+    /// on any machine (`retract`, `forget`). It reveals the features of few samples: keep it where
+    /// you would keep the photos. The model keeps nothing of it.
     #[arg(long, value_name = "FILE")]
     pub(crate) receipt: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) look: LookArguments,
 
     #[command(flatten)]
     pub(crate) photos: SampleArguments,
 
     #[command(flatten)]
-    pub(crate) input: InputArguments,
+    pub(crate) reading: DataArguments,
 }
 
 /// Takes back the same samples that were learned or added: afterwards the model is, bit for bit, the one
@@ -512,8 +500,12 @@ pub(crate) struct RetractArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// A folder of images by class, or features of the samples.
-    #[arg(required_unless_present = "receipt", conflicts_with = "receipt")]
+    /// Photos as they were taught, or features of the samples.
+    #[arg(
+        required_unless_present = "receipt",
+        conflicts_with = "receipt",
+        value_name = "PHOTOS|FEATURES"
+    )]
     pub(crate) features: Vec<PathBuf>,
 
     /// Receipts of what is to be taken back, as `learn` and `update` write them.
@@ -537,13 +529,10 @@ pub(crate) struct RetractArguments {
     pub(crate) giving_up: GivingUpArguments,
 
     #[command(flatten)]
-    pub(crate) look: LookArguments,
-
-    #[command(flatten)]
     pub(crate) photos: SampleArguments,
 
     #[command(flatten)]
-    pub(crate) input: InputArguments,
+    pub(crate) reading: DataArguments,
 }
 
 /// What may be given up where taking back can't be exact.
@@ -567,9 +556,9 @@ pub(crate) struct RelabelArguments {
     /// The model file.
     pub(crate) model: PathBuf,
 
-    /// A folder of images by class, or features of the samples. Without: all that was learned of the
+    /// Photos as they were taught, or features of the samples. Without: all that was learned of the
     /// class --from.
-    #[arg(required_unless_present = "from")]
+    #[arg(required_unless_present = "from", value_name = "PHOTOS|FEATURES")]
     pub(crate) features: Vec<PathBuf>,
 
     /// The class that the samples get.
@@ -584,13 +573,10 @@ pub(crate) struct RelabelArguments {
     pub(crate) giving_up: GivingUpArguments,
 
     #[command(flatten)]
-    pub(crate) look: LookArguments,
-
-    #[command(flatten)]
     pub(crate) photos: SampleArguments,
 
     #[command(flatten)]
-    pub(crate) input: InputArguments,
+    pub(crate) reading: DataArguments,
 }
 
 #[derive(Debug, Args)]

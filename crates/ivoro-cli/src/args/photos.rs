@@ -22,9 +22,9 @@ pub(crate) struct PhotoArguments {
     #[arg(long, short)]
     pub(crate) verbose: bool,
 
-    /// Write what was left out to this file, as JSON.
+    /// Write how many photos were taken, and what was left out, to this file, as JSON.
     #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    pub(crate) left_out: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,38 +49,13 @@ impl PhotoArguments {
     }
 }
 
-/// What verbs that measure do about photos that can't be read.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Photos")]
-pub(crate) struct ReadingArguments {
-    /// Stop at the first photo that can't be read. Without it such photos are left out and counted.
-    #[arg(long, conflicts_with = "skip_broken")]
-    pub(crate) strict: bool,
-
-    /// List the photos that were left out, with the reasons.
-    #[arg(long, short)]
-    pub(crate) verbose: bool,
-}
-
-impl ReadingArguments {
-    pub(crate) fn photos(&self) -> PhotoArguments {
-        let Self { strict, verbose } = *self;
-        PhotoArguments { strict, truncated: TruncatedChoice::Refuse, verbose, json: None }
-    }
-
-    /// Each photo counts, of the class that its first folder names.
-    pub(crate) fn samples(&self) -> SampleArguments {
-        let photos = self.photos();
-        SampleArguments { class_from: None, keep_duplicates: true, remember: None, photos }
-    }
-}
-
 /// Which photos become samples of which class.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Photos")]
 pub(crate) struct SampleArguments {
     /// Which folder names the class: the first below the one that is named, the last, or the whole path
-    /// (default: first; in a zip archive the first that is not around all photos).
+    /// (default: first; in a zip archive the first that is not around all photos; if several folders with
+    /// photos are named, as by photos/*, each of them is a class).
     #[arg(long, value_name = "WHICH")]
     pub(crate) class_from: Option<ClassFromChoice>,
 

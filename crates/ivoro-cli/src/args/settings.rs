@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 use ivoro::ModelOptions;
-use ivoro::settings::{SettingInfo, SettingRange, Settings, TABLE};
+use ivoro::head::settings::{SettingInfo, SettingRange, Settings, TABLE};
 use ivoro::tune::Given;
 
 const CHOSEN: &str = "Settings (default: chosen on held-out base-phase samples)";

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anstream::eprintln;
 use ivoro_eval::comparison::{self, Provenance};
-use ivoro_eval::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION};
+use ivoro_eval::picture::{Embedding, Sample, Scene, ScenePhase, Site, VERSION, embed, evenly};
 use ivoro_eval::record::{
     Kind, MethodRecord, NamedValues, RunOptions, RunRecord, Summary, named_values,
 };
@@ -14,7 +14,7 @@ use ivoro_vision::baselines::{Baseline, IncrementalTrainer, TrainedPhase};
 use ivoro_vision::train::Recipe;
 use serde_json::json;
 
-use super::figure::{embed, evenly, perplexity};
+use super::figure::perplexity;
 use super::ledger::Ledger;
 use super::source::{Trained, training_of};
 use crate::args::RunArguments;
@@ -250,10 +250,10 @@ impl<'a> Baselines<'a> {
             let rows: Vec<usize> = evenly(labels.len(), SAMPLES).collect();
             let Some(perplexity) = perplexity(rows.len()) else { return Ok(()) };
             let spinner = progress::spinner(&format!("t-SNE of phase {}", index + 1));
-            let placed = embed(&phase.points.select(&rows), perplexity, STEPS);
+            let placed = embed(&phase.points.select(&rows), perplexity, STEPS)?;
             spinner.finish_and_clear();
-            let place = |(at, &row): (&[f32], &usize)| (at[0], at[1], labels[row]);
-            let points: Vec<Sample> = placed.chunks_exact(2).zip(&rows).map(place).collect();
+            let place = |([x, y], &row): ([f32; 2], &usize)| (x, y, labels[row]);
+            let points: Vec<Sample> = placed.into_iter().zip(&rows).map(place).collect();
             for &reading in readings {
                 let embedding = Embedding {
                     version: VERSION,

@@ -6,7 +6,7 @@ use ivoro_eval::evaluation::{self, Calibrated};
 use ivoro_io::FileLock;
 use serde_json::json;
 
-use super::images::Wanted;
+use super::images::{Purpose, Wanted};
 use super::model::{lesson, load_to_change};
 use super::save;
 use crate::args::CalibrateArguments;
@@ -19,18 +19,18 @@ use crate::{output, progress};
 pub(crate) fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
     let mut model = load_to_change(&arguments.model)?;
-    let CalibrateArguments { data, input, look, classes, reading, .. } = arguments;
-    let (paths, counting) = (std::slice::from_ref(data), reading.samples());
-    let classes = classes.as_ref();
-    let wanted = Wanted { paths, arguments: &counting, class: None, classes, taking_back: false };
-    let held_out = lesson(&mut model, &wanted, input, look)?;
+    let CalibrateArguments { data, classes, photos, reading, .. } = arguments;
+    let (paths, classes) = (std::slice::from_ref(data), classes.as_ref());
+    let purpose = Purpose::Calibrate;
+    let wanted = Wanted { paths, arguments: photos, class: None, classes, purpose };
+    let held_out = lesson(&mut model, &wanted, reading)?;
     let spinner = progress::spinner("calibrating");
     let changed = evaluation::calibrate(&mut model, &held_out.samples)?;
     if !arguments.dry_run {
         save(&model, &arguments.model)?;
     }
     spinner.finish_and_clear();
-    held_out.tell(&counting)?;
+    held_out.tell(photos)?;
     if arguments.json {
         let value = json!(changed);
         return Ok(output::print(&format!("{value:#}\n"))?);

@@ -126,7 +126,7 @@ pub(super) fn named_files(arguments: &RunArguments) -> impl Iterator<Item = &Pat
         Some(TuneOn::File(path)) => Some(path),
         _ => None,
     };
-    let labels = &arguments.input.labels;
+    let labels = &arguments.split.input.labels;
     let named =
         pipeline.backbone.iter().chain(&pipeline.training.recipe).chain(tuned_on).chain(labels);
     named.map(PathBuf::as_path).chain(lists)

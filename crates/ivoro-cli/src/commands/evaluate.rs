@@ -12,7 +12,7 @@ use ivoro_report::evaluation::Sheet;
 use ivoro_vision::FrozenNetwork;
 use ivoro_vision::dataset::photos::test_part;
 use ivoro_vision::dataset::{Broken, Dataset, ImageInput, OpenOptions, Photo};
-use ivoro_vision::photos::Looking;
+use ivoro_vision::photos::{Looking, PhotoReport};
 use ivoro_vision::recogniser::Classifier as _;
 use ivoro_vision::thumbnail;
 use serde_json::json;
@@ -37,6 +37,7 @@ const THUMBNAIL: usize = 128;
 struct Labelled {
     samples: Samples,
     files: Option<Vec<PathBuf>>,
+    report: PhotoReport,
 }
 
 /// Queries that are unknown, in parts.
@@ -45,20 +46,27 @@ struct Unknown {
     parts: Vec<Points>,
     labels: Option<Samples>,
     files: Option<Vec<PathBuf>>,
+    report: PhotoReport,
 }
 
 /// Measures a model on labelled samples.
 pub(crate) fn evaluate(arguments: &EvaluateArguments) -> Result<(), Failure> {
     progress::catch_interrupts();
     let model = load(&arguments.model)?;
-    let images = arguments.look.takes_images(&arguments.data)?;
-    let network = images.then(|| arguments.look.open(model.taught())).transpose()?;
+    let images = arguments.reading.look.takes_images(&arguments.data)?;
+    let network = images.then(|| arguments.reading.look.open(model.taught())).transpose()?;
     let (mut asked, without) = Asked::new(&model, Some(arguments.reject))?;
     if let Some(why) = without {
         eprintln!("note: nothing is rejected: {why}");
     }
     let labelled = labelled(arguments, &model, network.as_ref())?;
     let unknown = unknown(arguments, &model, network.as_ref())?;
+    if let Some(path) = arguments.photos.left_out.as_deref().filter(|_| images) {
+        let [labelled, unknown] =
+            [&labelled.report, &unknown.report].map(|it| it.to_json("photos"));
+        let value = json!({"labelled": labelled, "unknown": unknown});
+        output::write_whole(path, &format!("{value:#}\n"))?;
+    }
     let spinner = progress::spinner("asking");
     asked.labelled(&labelled.samples, name(labelled.files.as_deref(), 0))?;
     let mut first = 0;
@@ -131,18 +139,18 @@ fn labelled(
     model: &Model,
     network: Option<&FrozenNetwork>,
 ) -> Result<Labelled, Failure> {
-    let EvaluateArguments { data, input, .. } = arguments;
+    let EvaluateArguments { data, photos, reading, .. } = arguments;
     let Some(network) = network else {
         let unlabelled =
             || Failure::Usage(format!("{}: no labels to compare with", data.display()));
-        let (_, samples) = features(model, data, input)?;
-        return Ok(Labelled { samples: samples.ok_or_else(unlabelled)?, files: None });
+        let (_, samples) = features(model, data, &reading.input)?;
+        let (samples, report) = (samples.ok_or_else(unlabelled)?, PhotoReport::default());
+        return Ok(Labelled { samples, files: None, report });
     };
-    let reading = arguments.reading.photos();
     let options =
-        OpenOptions { test_share: 0.0, broken: reading.broken(), ..OpenOptions::default() };
+        OpenOptions { test_share: 0.0, broken: photos.broken(), ..OpenOptions::default() };
     if let Some(dataset) = Dataset::open_known(data, &options)? {
-        return of_dataset(model, network, dataset, data, reading.broken());
+        return of_dataset(model, network, dataset, data, photos.broken());
     }
     let folder = match test_part(data) {
         Some(part) => {
@@ -152,23 +160,24 @@ fn labelled(
         None => data.clone(),
     };
     let paths = std::slice::from_ref(&folder);
-    let mut found = find(paths, reading.broken())?;
-    found.name_classes(None, None, reading.broken())?;
+    let mut found = find(paths, photos.broken())?;
+    found.name_classes(None, None, photos.broken())?;
     let mut tale = Tale::of("asked about", &mut found);
     let all = found.photos;
     model.check_described_network(&network.describe(network.photo_fit(&all)?))?;
     let bar = progress::bar(all.len());
     bar.set_message("photos");
-    let looking = Looking { decoding: reading.decoding(), keep_duplicates: true, remembered: None };
+    let looking = Looking { decoding: photos.decoding(), keep_duplicates: true, remembered: None };
     let mut done = |count: usize| bar.set_position(count as u64);
     let seen = network.photo_samples(model.head().variant(), &all, looking, &mut done)?;
     bar.finish_and_clear();
-    tale.done = seen.rows.len();
-    tale.add_unread(&all, seen.unread);
-    let Some(samples) = seen.of else { return Err(tale.nothing(paths)) };
-    tale.tell(&reading)?;
-    let files = seen.rows.iter().map(|&row| all[row].name().to_owned()).collect();
-    Ok(Labelled { samples, files: Some(files) })
+    let rows = seen.rows.clone();
+    let Some(samples) = tale.report.add_seen(&all, seen).0 else {
+        return Err(tale.nothing(paths));
+    };
+    tale.say(photos);
+    let files = rows.iter().map(|&row| all[row].name().to_owned()).collect();
+    Ok(Labelled { samples, files: Some(files), report: tale.report })
 }
 
 /// The images of a data set of a known layout: its test part, where it has one.
@@ -196,7 +205,7 @@ fn of_dataset(
     say_left_out(&seen);
     let files = seen.rows.iter().map(|&row| dataset.train.path(row).map(Path::to_owned)).collect();
     let none = || Failure::Usage(format!("{}: there is no image to ask about", data.display()));
-    Ok(Labelled { samples: seen.of.ok_or_else(none)?, files })
+    Ok(Labelled { samples: seen.of.ok_or_else(none)?, files, report: PhotoReport::default() })
 }
 
 fn unknown(
@@ -206,12 +215,12 @@ fn unknown(
 ) -> Result<Unknown, Failure> {
     let Some(path) = &arguments.unknown else { return Ok(Unknown::default()) };
     let Some(network) = network else {
-        let (points, labels) = features(model, path, &arguments.input)?;
-        return Ok(Unknown { parts: vec![points], labels, files: None });
+        let (points, labels) = features(model, path, &arguments.reading.input)?;
+        return Ok(Unknown { parts: vec![points], labels, ..Unknown::default() });
     };
-    let reading = arguments.reading.photos();
+    let photos = &arguments.photos;
     let paths = std::slice::from_ref(path);
-    let mut found = find(paths, reading.broken())?;
+    let mut found = find(paths, photos.broken())?;
     let mut tale = Tale::of("asked as unknown about", &mut found);
     let all = found.photos;
     let bar = progress::bar(all.len());
@@ -219,10 +228,10 @@ fn unknown(
     let (mut parts, mut files) = (Vec::new(), Vec::new());
     for some in all.chunks(AT_ONCE.max(network.batch())) {
         let inputs: Vec<ImageInput<'_>> = some.iter().map(Photo::input).collect();
-        let seen = network.points(model.head().variant(), &inputs, reading.decoding())?;
+        let seen = network.points(model.head().variant(), &inputs, photos.decoding())?;
         files.extend(seen.rows.iter().map(|&row| some[row].name().to_owned()));
-        tale.done += seen.rows.len();
-        tale.add_unread(some, seen.broken);
+        tale.report.done += seen.rows.len();
+        tale.report.add_unread(some, seen.broken);
         parts.extend(seen.of);
         bar.inc(some.len() as u64);
     }
@@ -230,8 +239,8 @@ fn unknown(
     if files.is_empty() {
         return Err(tale.nothing(paths));
     }
-    tale.tell(&reading)?;
-    Ok(Unknown { parts, labels: None, files: Some(files) })
+    tale.say(photos);
+    Ok(Unknown { parts, labels: None, files: Some(files), report: tale.report })
 }
 
 fn note_unknown_classes(findings: &Findings) {

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use ivoro::Split;
+use ivoro::samples::Split;
 use ivoro_eval::comparison::{self, Method};
 use ivoro_eval::few_shot::{Design, FewShotRecord, Shots, Summary, Trial};
 use ivoro_eval::metrics::mean_deviation;
 use ivoro_eval::peers::PeerSettings;
-use ivoro_io::features::{self, ReadOptions};
+use ivoro_io::features;
 
 use crate::args::FewShotArguments;
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ pub(crate) fn few_shot(arguments: &FewShotArguments) -> Result<(), Failure> {
     let (split, origin) = read(arguments)?;
     let methods = methods(arguments, &split)?;
     let design = design(arguments)?;
-    let (options, peers) = (arguments.settings.options(), peer_settings(arguments));
+    let (options, peers) = (arguments.split.settings.options(), peer_settings(arguments));
     let name = arguments.features.file_name().unwrap_or_default().to_string_lossy();
     let begun = FewShotRecord::begin(&split, (&name, &origin), design.seed, &options, &peers);
     let _lock = match &arguments.out {
@@ -66,9 +66,8 @@ pub(crate) fn few_shot(arguments: &FewShotArguments) -> Result<(), Failure> {
 fn read(arguments: &FewShotArguments) -> Result<(Split, String), Failure> {
     let path = &arguments.features;
     let spinner = progress::spinner(&format!("reading {}", path.display()));
-    let options = ReadOptions { seed: arguments.settings.seed, ..arguments.input.options() };
-    let file = features::read(path, &options)?;
-    let (split, how) = file.into_split(arguments.holdout, arguments.settings.seed)?;
+    let file = features::read(path, &arguments.split.options())?;
+    let (split, how) = arguments.split.divide(file)?;
     spinner.finish_and_clear();
     Ok((split, how.to_string()))
 }
@@ -97,13 +96,13 @@ fn design(arguments: &FewShotArguments) -> Result<Design, Failure> {
         return Err(Failure::Usage("--shots: a number is given twice".to_owned()));
     }
     let (draws, orders) = (arguments.draws.get(), arguments.orders.get());
-    Ok(Design { shots, draws, orders, seed: arguments.settings.seed })
+    Ok(Design { shots, draws, orders, seed: arguments.split.settings.seed })
 }
 
 fn peer_settings(arguments: &FewShotArguments) -> PeerSettings {
     let defaults = PeerSettings::default();
     let ranpac_dim = arguments.ranpac_dim.unwrap_or(defaults.ranpac_dim);
-    PeerSettings { seed: arguments.settings.seed, ranpac_dim, ..defaults }
+    PeerSettings { seed: arguments.split.settings.seed, ranpac_dim, ..defaults }
 }
 
 /// The trials of a file, if they are of the same data and settings.

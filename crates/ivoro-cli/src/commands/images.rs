@@ -1,13 +1,14 @@
 //! Labelled samples for a model: what a network sees in the photos or in the data set that a verb was given.
 
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
 use ivoro::{Model, Samples};
 use ivoro_vision::FrozenNetwork;
 use ivoro_vision::dataset::photos::train_part;
-use ivoro_vision::dataset::{Dataset, OpenOptions, Photos};
-use ivoro_vision::photos::{Looking, SeenPhotos};
+use ivoro_vision::dataset::{Dataset, OpenOptions, Photo, Photos};
+use ivoro_vision::photos::Looking;
 use ivoro_vision::recogniser::Seen;
 use ivoro_vision::remembered::{Fingerprint, Remembered};
 
@@ -18,6 +19,7 @@ use crate::progress;
 use crate::table::visible;
 
 /// Which photos or images become samples.
+#[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) paths: &'a [PathBuf],
     pub(super) arguments: &'a SampleArguments,
@@ -25,8 +27,52 @@ pub(super) struct Wanted<'a> {
     pub(super) class: Option<&'a str>,
     /// The only classes that count.
     pub(super) classes: Option<&'a Vec<String>>,
-    /// Whether samples are taken back: then the list of those taught says what is left out no more.
-    pub(super) taking_back: bool,
+    pub(super) purpose: Purpose,
+}
+
+/// What samples are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// New classes, and more of those known.
+    Teach,
+    /// More of classes that are known.
+    Update,
+    /// To be taken back: the list of those taught says what is left out no more.
+    TakeBack,
+    /// To be asked about, as samples that were not learned.
+    Calibrate,
+}
+
+impl Purpose {
+    /// What was done with photos that count.
+    fn done(self) -> &'static str {
+        match self {
+            Self::Teach | Self::Update => "taught",
+            Self::TakeBack => "took back",
+            Self::Calibrate => "calibrated with",
+        }
+    }
+
+    /// Refuses classes that the model does not know, where it has to: before a network looks at anything.
+    pub(super) fn check<'a>(
+        self,
+        model: &Model,
+        mut classes: impl Iterator<Item = &'a str>,
+    ) -> Result<(), Failure> {
+        let known: HashSet<&str> =
+            model.head().classes().iter().map(|class| class.name.as_str()).collect();
+        let Some(class) = classes.find(|class| self != Self::Teach && !known.contains(class))
+        else {
+            return Ok(());
+        };
+        let help = match self {
+            Self::Update => "; `ivoro learn` takes new classes and known ones together",
+            Self::Calibrate => "; --classes NAME,… takes some classes alone",
+            Self::Teach | Self::TakeBack => "",
+        };
+        let error = ivoro::Error::UnknownClass { class: class.to_owned() };
+        Err(Failure::Usage(format!("{error}{help}")))
+    }
 }
 
 /// Samples, and what is to be told once they count.
@@ -119,15 +165,15 @@ fn of_photos(
     let mut found = find(&learned(wanted.paths), photos.broken())?;
     found.name_classes(class_from.map(Into::into), wanted.class, photos.broken())?;
     only(&mut found, wanted)?;
-    let verb = if wanted.taking_back { "took back" } else { "taught" };
-    let mut tale = Tale::of(verb, &mut found);
+    let mut tale = Tale::of(wanted.purpose.done(), &mut found);
     if wanted.class.is_none() && wanted.classes.is_none() {
-        tale.empty = found.empty_folders().into_iter().map(str::to_owned).collect();
+        tale.report.empty = found.empty_folders().into_iter().map(str::to_owned).collect();
     }
     let all = found.photos;
     if all.is_empty() {
         return Err(tale.nothing(wanted.paths));
     }
+    wanted.purpose.check(model, all.iter().filter_map(Photo::class))?;
     let fit = network.photo_fit(&all)?;
     model.use_described_network(&network.describe(fit))?;
     let list = remember.as_deref().map(|path| Remembered::open(path, fit));
@@ -137,17 +183,13 @@ fn of_photos(
     let looking = Looking {
         decoding: photos.decoding(),
         keep_duplicates: *keep_duplicates,
-        remembered: list.as_ref().filter(|_| !wanted.taking_back),
+        remembered: list.as_ref().filter(|_| wanted.purpose != Purpose::TakeBack),
     };
     let mut done = |count: usize| bar.set_position(count as u64);
     let seen = network.photo_samples(model.head().variant(), &all, looking, &mut done)?;
     bar.finish_and_clear();
-    let SeenPhotos { of, rows, unread, truncated, duplicates, contradictions, fingerprints } = seen;
-    tale.done = rows.len();
-    tale.add_unread(&all, unread);
-    tale.add_truncated(&all, &truncated);
-    tale.add_duplicates(&all, &duplicates, &contradictions);
-    let Some(samples) = of else {
+    let (samples, fingerprints) = tale.report.add_seen(&all, seen);
+    let Some(samples) = samples else {
         tale.tell(photos)?;
         return Err(tale.nothing(wanted.paths));
     };
@@ -168,17 +210,32 @@ fn learned(paths: &[PathBuf]) -> Vec<PathBuf> {
 /// Keeps the photos of the classes that are wanted.
 fn only(found: &mut Photos, wanted: &Wanted<'_>) -> Result<(), Failure> {
     let Some(classes) = wanted.classes else { return Ok(()) };
-    let is_of = |class: Option<&str>, name: &str| class == Some(name);
-    for name in classes {
-        if !found.photos.iter().any(|photo| is_of(photo.class(), name)) {
-            let paths: Vec<String> =
-                wanted.paths.iter().map(|it| it.display().to_string()).collect();
-            let class = format!("{name} of {}", paths.join(", "));
-            return Err(ivoro::Error::EmptyClass { class, split: "training" }.into());
-        }
-    }
-    found.photos.retain(|photo| classes.iter().any(|name| is_of(photo.class(), name)));
+    let known: BTreeSet<&str> = found.photos.iter().filter_map(Photo::class).collect();
+    let known: Vec<String> = known.into_iter().map(str::to_owned).collect();
+    check_classes(classes, &known, wanted.paths)?;
+    let is_wanted = |photo: &Photo| classes.iter().any(|name| photo.class() == Some(name));
+    found.photos.retain(is_wanted);
     Ok(())
+}
+
+/// Classes that are listed where one is not there.
+const LISTED: usize = 8;
+
+/// Refuses classes that the data do not have, and says which they have.
+pub(super) fn check_classes(
+    wanted: &[String],
+    known: &[String],
+    paths: &[PathBuf],
+) -> Result<(), Failure> {
+    let Some(name) = wanted.iter().find(|name| !known.contains(name)) else { return Ok(()) };
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let mut listed: Vec<&str> = known.iter().take(LISTED).map(String::as_str).collect();
+    let more = format!("{} more", known.len() - listed.len());
+    if known.len() > LISTED {
+        listed.push(&more);
+    }
+    let (paths, listed) = (paths.join(", "), listed.join(", "));
+    Err(Failure::Usage(format!("{paths}: no class {name}; there are {listed}")))
 }
 
 /// Names the images that could not be read.
@@ -194,12 +251,7 @@ fn wanted_rows(
 ) -> Result<Vec<usize>, Failure> {
     let all = 0..dataset.train.len();
     let Some(wanted) = classes else { return Ok(all.collect()) };
-    for name in wanted {
-        if !dataset.classes.contains(name) {
-            let class = format!("{name} of {}", path.display());
-            return Err(ivoro::Error::EmptyClass { class, split: "training" }.into());
-        }
-    }
+    check_classes(wanted, &dataset.classes, &[path.to_owned()])?;
     let class = |row: usize| &dataset.classes[dataset.train.labels()[row] as usize];
     Ok(all.filter(|&row| wanted.contains(class(row))).collect())
 }

@@ -18,6 +18,7 @@ mod report;
 mod reproduce;
 mod run;
 mod seal;
+mod serve;
 mod source;
 mod taking_back;
 mod train;
@@ -34,8 +35,8 @@ use crate::args::{Arguments, Command};
 use crate::failure::Failure;
 use crate::{output, progress};
 
-/// Runs a command.
-pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
+/// Runs a command with so many threads.
+pub(crate) fn dispatch(command: Command, threads: Option<u16>) -> Result<(), Failure> {
     if is_about_a_model(&command) {
         progress::catch_interrupts_until_written();
     }
@@ -54,6 +55,7 @@ pub(crate) fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Predict(arguments) => predict::predict(&arguments),
         Command::Evaluate(arguments) => evaluate::evaluate(&arguments),
         Command::Watch(arguments) => watch::watch(&arguments),
+        Command::Serve(arguments) => serve::serve(&arguments, threads),
         Command::Update(arguments) => model::update(&arguments),
         Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
         Command::Retract(arguments) => taking_back::retract(&arguments),

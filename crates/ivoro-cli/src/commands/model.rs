@@ -1,28 +1,28 @@
 //! The verbs that teach a model, and those that say what it is.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use indicatif::ProgressBar;
-use ivoro::audit::{NOT_KEPT, audit as list_kept};
+use ivoro::head::audit::{NOT_KEPT, audit as list_kept};
+use ivoro::head::{OtherSetting, settings};
 use ivoro::journal::{Entry, Verb};
 use ivoro::tune::{Choice, Tuner};
-use ivoro::{
-    Budget, Model, ModelOptions, NetworkDescription, OtherSetting, Receipt, Variant, settings,
-};
+use ivoro::{Budget, Model, ModelOptions, NetworkDescription, Receipt, Variant};
 use ivoro_io::features::{self, FeatureFile};
 use ivoro_io::{FileLock, load, save_receipt};
 use ivoro_vision::extract;
 use ivoro_vision::recogniser::{Classifier as _, Taught};
 use serde_json::json;
 
-use super::images::{self, Lesson, Wanted};
+use super::images::{self, Lesson, Purpose, Wanted};
 use super::save;
-use crate::args::images::LookArguments;
 use crate::args::{
-    InputArguments, InspectArguments, LearnArguments, MergeArguments, UpdateArguments,
+    DataArguments, InputArguments, InspectArguments, LearnArguments, LessonArguments,
+    MergeArguments, UpdateArguments,
 };
 use crate::failure::Failure;
 use crate::table::{Table, visible};
@@ -42,14 +42,30 @@ pub(crate) fn read(path: &Path, input: &InputArguments) -> Result<FeatureFile, F
 pub(super) fn lesson(
     model: &mut Model,
     wanted: &Wanted<'_>,
-    input: &InputArguments,
-    look: &LookArguments,
+    reading: &DataArguments,
 ) -> Result<Lesson, Failure> {
-    let images = look.all_images(wanted.paths)?;
-    if images {
-        let network = look.open(model.taught())?;
-        return images::lesson(&network, model, wanted);
+    if reading.look.all_images(wanted.paths)? {
+        return lesson_of_photos(model, wanted, reading);
     }
+    lesson_of_features(model, wanted, &reading.input)
+}
+
+/// The same where photos lie there.
+pub(super) fn lesson_of_photos(
+    model: &mut Model,
+    wanted: &Wanted<'_>,
+    reading: &DataArguments,
+) -> Result<Lesson, Failure> {
+    let network = reading.look.open(model.taught())?;
+    images::lesson(&network, model, wanted)
+}
+
+/// The same where features lie there.
+pub(super) fn lesson_of_features(
+    model: &mut Model,
+    wanted: &Wanted<'_>,
+    input: &InputArguments,
+) -> Result<Lesson, Failure> {
     let [path] = wanted.paths else {
         let text = "one features file at a time";
         return Err(Failure::Usage(text.to_owned()));
@@ -63,15 +79,17 @@ pub(super) fn lesson(
         model.use_described_features(&described)?;
     }
     let features = file.learning()?;
-    let Some(wanted) = wanted.classes else { return Ok(features.into()) };
     let names = features.classes().clone();
-    for name in wanted {
-        if !names.contains(name) {
-            let class = format!("{name} of {}", path.display());
-            return Err(ivoro::Error::EmptyClass { class, split: "training" }.into());
+    let samples = match wanted.classes {
+        None => features,
+        Some(classes) => {
+            images::check_classes(classes, &names, std::slice::from_ref(path))?;
+            features.of_classes(|label| classes.contains(&names[label as usize]))
         }
-    }
-    Ok(features.of_classes(|label| wanted.contains(&names[label as usize])).into())
+    };
+    let given: BTreeSet<u32> = samples.labels().iter().copied().collect();
+    wanted.purpose.check(model, given.iter().map(|&label| names[label as usize].as_str()))?;
+    Ok(samples.into())
 }
 
 /// The network that a features file says it is of. One that says nothing is taken as it is, with a note
@@ -125,7 +143,7 @@ fn new_model(arguments: &LearnArguments, spinner: &ProgressBar) -> Model {
 
 /// Seconds since 1970 began: those of the clock, or those that `SOURCE_DATE_EPOCH` names, so that the
 /// same commands can make the same file.
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     let given = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     given.unwrap_or_else(clock)
@@ -180,7 +198,7 @@ fn note_forgetting(model: &Model, receipt: Option<&Path>) {
     if receipt.is_none() && !model.head().can_forget_alone() {
         anstream::eprintln!(
             "note: {} keeps one scatter for all classes: to forget a class later takes its samples, or the \
-             receipt that --receipt FILE writes now; a model begun with --scatter per-class needs neither",
+             receipt that --receipt FILE writes now; a model begun with --scatter per-class or compact needs neither",
             model.head().variant()
         );
     }
@@ -202,7 +220,7 @@ fn load_for(path: &Path, variant: Option<Variant>) -> Result<Model, Failure> {
 /// Teaches a model new classes, and more of those it knows.
 pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
-    let place = arguments.receipt.as_deref();
+    let place = arguments.lesson.receipt.as_deref();
     check_place(place)?;
     let spinner = ProgressBar::new_spinner();
     let mut model = if arguments.model.exists() {
@@ -213,10 +231,8 @@ pub(crate) fn learn(arguments: &LearnArguments) -> Result<(), Failure> {
     model.set_time(now());
     let before: Vec<(String, u64)> =
         model.head().classes().iter().map(|it| (it.name.clone(), it.statistics.count)).collect();
-    let LearnArguments { features, input, look, photos, class, classes, .. } = arguments;
-    let (class, classes) = (class.as_deref(), classes.as_ref());
-    let wanted = Wanted { paths: features, arguments: photos, class, classes, taking_back: false };
-    let given = lesson(&mut model, &wanted, input, look)?;
+    let photos = &arguments.lesson.photos;
+    let given = given(&mut model, &arguments.features, &arguments.lesson, Purpose::Teach)?;
     let spinner = progress::begun(spinner, "learning");
     let samples = &given.samples;
     // of photos people have more and more; a class that returns in a features file is a mistake
@@ -307,21 +323,26 @@ fn told(choice: &Choice) -> String {
     }
 }
 
-/// The samples of an update.
-fn update_lesson(model: &mut Model, arguments: &UpdateArguments) -> Result<Lesson, Failure> {
-    let UpdateArguments { features, input, look, photos, class, classes, .. } = arguments;
+/// The samples that a model is given.
+fn given(
+    model: &mut Model,
+    paths: &[PathBuf],
+    arguments: &LessonArguments,
+    purpose: Purpose,
+) -> Result<Lesson, Failure> {
+    let LessonArguments { classes, class, photos, reading, .. } = arguments;
     let (class, classes) = (class.as_deref(), classes.as_ref());
-    let wanted = Wanted { paths: features, arguments: photos, class, classes, taking_back: false };
-    lesson(model, &wanted, input, look)
+    let wanted = Wanted { paths, arguments: photos, class, classes, purpose };
+    lesson(model, &wanted, reading)
 }
 
 /// Adds samples to known classes.
 pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
-    let place = arguments.receipt.as_deref();
+    let place = arguments.lesson.receipt.as_deref();
     check_place(place)?;
     let mut model = load_to_change(&arguments.model)?;
-    let given = update_lesson(&mut model, arguments)?;
+    let given = given(&mut model, &arguments.features, &arguments.lesson, Purpose::Update)?;
     let mut report: Vec<(String, u64)> = Vec::new();
     let receipt = if place.is_some() {
         let receipt = model.update_with_receipt(&given.samples)?;
@@ -344,7 +365,7 @@ pub(crate) fn update(arguments: &UpdateArguments) -> Result<(), Failure> {
             "note: probes of {variant} stay those of their phase; means and spread count all samples"
         );
     }
-    given.finish(&arguments.photos, false)?;
+    given.finish(&arguments.lesson.photos, false)?;
     let lines =
         report.iter().map(|(class, count)| format!("{}: {count} samples added\n", visible(class)));
     Ok(output::print(&lines.collect::<String>())?)
@@ -501,7 +522,7 @@ pub(crate) fn audit(arguments: &InspectArguments) -> Result<(), Failure> {
          settings and how they were chosen, {} numbers of its calibration, a range of values for \
          each block, a journal of {} (ivoro log)\n",
         total / classes,
-        model.calibration().map_or(0, ivoro::Calibration::numbers),
+        model.calibration().map_or(0, ivoro::calibration::Calibration::numbers),
         counted(model.journal().entries().count(), "entry", "entries")
     );
     text.push_str("not kept:\n");

@@ -44,7 +44,7 @@ fn list(as_json: bool) -> Result<(), Failure> {
         let text = json!({"networks": cards, "shipped": shipped::NAME, "folder": folder});
         return Ok(output::print(&format!("{text:#}\n"))?);
     }
-    let header = ["name", "input", "layers", "MB", "licence", "hash"];
+    let header = ["name", "input", "layers", "engine", "MB", "licence", "hash"];
     let mut table = Table::new(&header, 2);
     for card in &cards {
         table.row(row(card));
@@ -63,6 +63,7 @@ fn row(card: &Card) -> Vec<String> {
         format!("{}{shipped}", network.name),
         format!("{}×{}, {}", network.width, network.height, network.fit),
         layers.join(", "),
+        network.engine.clone(),
         format!("{:.1}", *bytes as f64 / 1e6),
         licence.clone().unwrap_or_else(|| "–".to_owned()),
         network.hash.get(..12).unwrap_or_default().to_owned(),
@@ -95,6 +96,7 @@ fn add_network(arguments: &AddArguments) -> Result<(), Failure> {
     for (layer, size) in &card.layers {
         let _ = writeln!(text, "  {layer}: {size} values");
     }
+    let _ = writeln!(text, "  computed by {}", card.network.engine);
     let _ = writeln!(text, "  hash {}, in {}", card.network.hash, networks.folder().display());
     Ok(output::print(&text)?)
 }

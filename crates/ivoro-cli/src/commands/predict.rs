@@ -28,6 +28,9 @@ use crate::words::counted;
 /// Queries answered before the first results are printed; a whole number of bursts.
 const BATCH: usize = 4096;
 
+/// Parts of photos that are answered together: one is decoded while the network looks at another.
+const PARTS: usize = 4;
+
 /// The share of known queries that may be called unknown, where no other is asked for.
 const USUAL_REJECTION: f64 = 0.05;
 
@@ -47,13 +50,13 @@ pub(crate) fn predict(arguments: &PredictArguments) -> Result<(), Failure> {
     if let Some(about) = model.approximation(options)? {
         note(about);
     }
-    if arguments.look.all_images(&arguments.features)? {
+    if arguments.reading.look.all_images(&arguments.features)? {
         return predict_images(arguments, model, options);
     }
     let [path] = &arguments.features[..] else {
         return Err(Failure::Usage("one features file at a time".to_owned()));
     };
-    let file = read(path, &arguments.input)?;
+    let file = read(path, &arguments.reading.input)?;
     if let Some(described) = network_of(&file, path, model.taught())? {
         model.check_described_network(&described)?;
     }
@@ -97,18 +100,19 @@ fn predict_images(
     }
     let known: HashSet<String> = model.classes().map(str::to_owned).collect();
     let labels = labels(&all, |name| known.contains(name));
-    let network = arguments.look.open(model.taught())?;
+    let network = arguments.reading.look.open(model.taught())?;
     let recogniser = Recogniser::new(model, network)?;
     let size = arguments.burst.map_or(1, NonZeroUsize::get);
     let mut printer = Printer::new(arguments, true, None);
     printer.known = known;
     let bar = progress::bar(all.len());
-    let at_once = recogniser.network().batch().next_multiple_of(size);
+    bar.set_message("photos");
+    let at_once = (PARTS * recogniser.network().batch()).next_multiple_of(size);
     for (part, labels) in all.chunks(at_once).zip(labels.chunks(at_once)) {
         let inputs: Vec<ImageInput<'_>> = part.iter().map(Photo::input).collect();
         let seen = recogniser.ask_readable(&inputs, options, reading.decoding())?;
-        tale.done += seen.rows.len();
-        tale.add_truncated(part, &seen.truncated);
+        tale.report.done += seen.rows.len();
+        tale.report.add_truncated(part, &seen.truncated);
         for (at, prediction) in seen.of.iter().flatten().enumerate() {
             let rows = &seen.rows[at * size..(at * size + prediction.burst).min(seen.rows.len())];
             let Some(&first) = rows.first() else { continue };
@@ -117,15 +121,17 @@ fn predict_images(
             printer.take(&query, prediction, label.as_deref())?;
         }
         printer.skipped(part, &seen.broken)?;
-        tale.add_unread(part, seen.broken);
+        tale.report.add_unread(part, seen.broken);
         printer.out.flush()?;
         bar.inc(part.len() as u64);
     }
     bar.finish_and_clear();
-    let nothing = tale.done == 0;
+    if tale.report.done == 0 {
+        tale.tell(reading)?;
+        return Err(tale.nothing(features));
+    }
     printer.finish()?;
-    tale.tell(reading)?;
-    if nothing { Err(tale.nothing(features)) } else { Ok(()) }
+    tale.tell(reading)
 }
 
 /// What an answer is about.

@@ -4,15 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
-use ivoro::{ModelOptions, Split};
+use ivoro::ModelOptions;
+use ivoro::samples::Split;
 use ivoro_eval::comparison::{self, Method, Provenance};
 use ivoro_eval::peers::PeerSettings;
+use ivoro_eval::picture::Picture;
 use ivoro_eval::record::{MethodRecord, NamedValues, RunRecord};
 use ivoro_eval::{ClassOrder, Protocol, Run, Stream};
 use ivoro_vision::baselines::Baseline;
 
 use super::baselines::{self, Baselines};
-use super::figure::{self, Picture};
+use super::figure;
 use super::ledger::Ledger;
 use super::source::{Source, TuningSet};
 use crate::args::RunArguments;
@@ -170,13 +172,13 @@ impl Heads {
     }
 
     fn outline(&self, arguments: &RunArguments, order: &ClassOrder) -> RunRecord {
-        let (options, peers) = (arguments.settings.options(), peer_settings(arguments));
+        let (options, peers) = (arguments.split.settings.options(), peer_settings(arguments));
         comparison::begin(&self.stream, order, &self.provenance, &options, &peers)
     }
 
     /// Runs every method; each finished one is saved at once.
     fn go_through(&self, arguments: &RunArguments, ledger: &mut Ledger) -> Result<(), Failure> {
-        let mut options = arguments.settings.options();
+        let mut options = arguments.split.settings.options();
         if arguments.tuned_on_test {
             options.tuner = Arc::new(self.stream.tuner().with_the_variant_itself());
         } else if let Some(tuning_set) = &self.tuning_set {
@@ -226,7 +228,9 @@ impl Heads {
             if flat {
                 figure::write(&path, kind, &picture.scene(variant, SAMPLES)?)?;
             } else if let Some(perplexity) = figure::perplexity(self.stream.test().len()) {
+                let spinner = progress::spinner(&format!("t-SNE of {variant}"));
                 let placed = picture.embedding(variant, SAMPLES, perplexity, STEPS)?;
+                spinner.finish_and_clear();
                 figure::write(&path, kind, &placed)?;
             }
         }
@@ -255,7 +259,7 @@ fn one(
 }
 
 fn peer_settings(arguments: &RunArguments) -> PeerSettings {
-    let settings = PeerSettings { seed: arguments.settings.seed, ..PeerSettings::default() };
+    let settings = PeerSettings { seed: arguments.split.settings.seed, ..PeerSettings::default() };
     arguments.ranpac_dim.map_or(settings, |dim| settings.with_lifts(dim))
 }
 

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ivoro::audit::audit as list_kept;
-use ivoro::{Head, SealOptions};
+use ivoro::SealOptions;
+use ivoro::head::Head;
+use ivoro::head::audit::audit as list_kept;
 use ivoro_io::FileLock;
 
 use super::model::load_to_change;

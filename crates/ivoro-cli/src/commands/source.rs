@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anstream::eprintln;
-use ivoro::Split;
+use ivoro::samples::Split;
 use ivoro_eval::record::{NamedValues, named_values};
 use ivoro_eval::{ClassOrder, Protocol, Stream};
 use ivoro_io::features::{self, ReadOptions, SplitOrigin};
@@ -53,7 +53,7 @@ impl Source {
     /// Opens what the arguments name.
     pub(super) fn open(arguments: &RunArguments) -> Result<Self, Failure> {
         let Some(path) = &arguments.features else {
-            let file = features::read_bytes(EMBEDDED_NAME, EMBEDDED, &options(arguments))?;
+            let file = features::read_bytes(EMBEDDED_NAME, EMBEDDED, &arguments.split.options())?;
             of_no_use(arguments, EMBEDDED_NAME)?;
             let found = found(arguments, file, EMBEDDED_NAME.to_owned())?;
             return Ok(Self::Samples(Box::new(found)));
@@ -192,7 +192,7 @@ fn tuning_features(
     }
     let taught = Protocol::default_for(base.len())?.sizes()[0];
     eprintln!("choosing settings with a network of {taught} of {} base classes", base.len());
-    let images = dataset.rehearsal(base, HELD_OUT, arguments.settings.seed);
+    let images = dataset.rehearsal(base, HELD_OUT, arguments.split.settings.seed);
     let identity = images.identity()?;
     let pipeline = Pipeline::new(&arguments.pipeline, &images, &identity)?;
     let weights = pipeline.weights((0..taught as u32).collect())?;
@@ -238,13 +238,9 @@ fn images(arguments: &RunArguments, path: &Path) -> Result<Option<Dataset>, Fail
     arguments.pipeline.images.open(path).map(Some)
 }
 
-fn options(arguments: &RunArguments) -> ReadOptions {
-    ReadOptions { seed: arguments.settings.seed, ..arguments.input.options() }
-}
-
 fn read(arguments: &RunArguments, path: &Path) -> Result<Found, Failure> {
     let spinner = progress::spinner(&format!("reading {}", path.display()));
-    let file = features::read(path, &options(arguments))?;
+    let file = features::read(path, &arguments.split.options())?;
     spinner.finish_and_clear();
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     found(arguments, file, name)
@@ -255,7 +251,7 @@ fn found(
     file: features::FeatureFile,
     name: String,
 ) -> Result<Found, Failure> {
-    let (split, how) = file.into_split(arguments.holdout, arguments.settings.seed)?;
+    let (split, how) = arguments.split.divide(file)?;
     let origin = how.to_string();
     if matches!(how, SplitOrigin::HeldOut { .. }) {
         eprintln!("note: the file has no test part: {origin}");

@@ -5,21 +5,20 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use ivoro::head::Forgetting;
+use ivoro::head::Retracted;
 use ivoro::journal::{Entry, NAMES};
-use ivoro::{Model, Receipt, Retracted, Retraction, Samples};
+use ivoro::{Model, Receipt, Retraction, Samples};
 use ivoro_io::features::Set;
 use ivoro_io::{FileLock, load, load_receipt};
 use ivoro_vision::recogniser::Classifier as _;
 use serde_json::json;
 
-use super::images::{Lesson, Wanted};
-use super::model::{lesson, load_to_change, network_of, read};
+use super::images::{Lesson, Purpose, Wanted};
+use super::model::{lesson_of_features, lesson_of_photos, load_to_change, network_of, read};
 use super::save;
-use crate::args::images::LookArguments;
-use crate::args::photos::SampleArguments;
 use crate::args::{
-    ForgetArguments, GivingUpArguments, InputArguments, InspectArguments, RelabelArguments,
-    RenameArguments, RetractArguments,
+    DataArguments, ForgetArguments, GivingUpArguments, InputArguments, InspectArguments,
+    RelabelArguments, RenameArguments, RetractArguments,
 };
 use crate::failure::Failure;
 use crate::output;
@@ -27,32 +26,29 @@ use crate::table::{Table, visible};
 use crate::words::{counted, date};
 
 impl GivingUpArguments {
-    fn retraction(self, look: &LookArguments, paths: &[PathBuf]) -> Result<Retraction, Failure> {
+    fn retraction(self, of_photos: bool) -> Retraction {
         let probes = if self.drop_probes { Forgetting::DropProbes } else { Forgetting::Exact };
-        let recomputed = holds_images(look, paths)?;
-        Ok(Retraction { probes, inexact: self.inexact, recomputed })
+        Retraction { probes, inexact: self.inexact, recomputed: of_photos, kept: false }
     }
-}
-
-/// Whether any of the paths holds images.
-fn holds_images(look: &LookArguments, paths: &[PathBuf]) -> Result<bool, Failure> {
-    paths.iter().try_fold(false, |any, path| Ok(any | look.takes_images(path)?))
 }
 
 /// Takes samples back.
 pub(crate) fn retract(arguments: &RetractArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
     let mut model = load_to_change(&arguments.model)?;
-    let RetractArguments { features, receipt, classes, look, input, from, photos, .. } = arguments;
-    let how = arguments.giving_up.retraction(look, features)?;
+    let RetractArguments { features, receipt, classes, from, photos, reading, .. } = arguments;
+    let of_photos = reading.look.all_images(features)?;
+    let how = arguments.giving_up.retraction(of_photos);
     let mut text = String::new();
     let place = arguments.model.display();
     for path in receipt {
         let receipt = opened(path, &arguments.renamed, classes.as_ref())?;
         say(&mut text, &model.retract_receipt(&receipt, how)?);
     }
-    let which = (from.as_deref(), classes.as_ref());
-    let lessons = lessons(&mut model, features, photos, which, (look, input))?;
+    let (class, classes) = (from.as_deref(), classes.as_ref());
+    let purpose = Purpose::TakeBack;
+    let all = Wanted { paths: features, arguments: photos, class, classes, purpose };
+    let lessons = lessons(&mut model, &all, reading, of_photos)?;
     for given in &lessons {
         say(&mut text, &model.retract(&given.samples, how)?);
     }
@@ -88,45 +84,42 @@ fn opened(
 /// The samples of each file or folder; of photos under one class together.
 fn lessons(
     model: &mut Model,
-    paths: &[PathBuf],
-    photos: &SampleArguments,
-    (from, classes): (Option<&str>, Option<&Vec<String>>),
-    (look, input): (&LookArguments, &InputArguments),
+    all: &Wanted<'_>,
+    reading: &DataArguments,
+    of_photos: bool,
 ) -> Result<Vec<Lesson>, Failure> {
-    if paths.is_empty() {
-        return Ok(Vec::new());
-    }
-    if look.all_images(paths)? {
-        let each: Vec<&[PathBuf]> =
-            if from.is_some() { vec![paths] } else { paths.chunks(1).collect() };
-        let one = |paths: &[PathBuf]| {
-            let wanted =
-                Wanted { paths, arguments: photos, class: from, classes, taking_back: true };
-            lesson(model, &wanted, input, look)
-        };
-        return each.into_iter().map(one).collect();
-    }
-    let Some(class) = from else {
-        let one = |path: &PathBuf| {
-            let paths = std::slice::from_ref(path);
-            let wanted =
-                Wanted { paths, arguments: photos, class: None, classes, taking_back: true };
-            lesson(model, &wanted, input, look)
-        };
-        return paths.iter().map(one).collect();
-    };
-    let one = |path: &PathBuf| {
-        let file = read(path, input)?;
-        if let Some(described) = network_of(&file, path, model.taught())? {
-            model.check_described_network(&described)?;
+    let together = of_photos && all.class.is_some() && !all.paths.is_empty();
+    let each = all.paths.chunks(if together { all.paths.len() } else { 1 });
+    let one = |paths| {
+        let wanted = Wanted { paths, ..*all };
+        match (of_photos, all.class) {
+            (true, _) => lesson_of_photos(model, &wanted, reading),
+            (false, None) => lesson_of_features(model, &wanted, &reading.input),
+            (false, Some(class)) => of_one_class(model, paths, class, &reading.input),
         }
-        let set: Option<Set> = file.train.or(file.all);
-        let none = || Failure::Usage(format!("{}: has no samples to take", path.display()));
-        let points = set.ok_or_else(none)?.points().clone();
-        let labels = vec![0; points.len()];
-        Ok::<Lesson, Failure>(Samples::new(points, labels, [class.to_owned()].into())?.into())
     };
-    paths.iter().map(one).collect()
+    each.map(one).collect()
+}
+
+/// The features of files, whatever their labels, as samples of one class.
+fn of_one_class(
+    model: &Model,
+    paths: &[PathBuf],
+    class: &str,
+    input: &InputArguments,
+) -> Result<Lesson, Failure> {
+    let none = |path: &Path| Failure::Usage(format!("{}: has no samples to take", path.display()));
+    let [path] = paths else {
+        return Err(Failure::Usage("one features file at a time".to_owned()));
+    };
+    let file = read(path, input)?;
+    if let Some(described) = network_of(&file, path, model.taught())? {
+        model.check_described_network(&described)?;
+    }
+    let set: Option<Set> = file.train.or(file.all);
+    let points = set.ok_or_else(|| none(path))?.points().clone();
+    let labels = vec![0; points.len()];
+    Ok(Samples::new(points, labels, [class.to_owned()].into())?.into())
 }
 
 fn say(text: &mut String, retracted: &Retracted) {
@@ -154,15 +147,19 @@ fn refuse_empty(model: &Model) -> Result<(), Failure> {
 pub(crate) fn relabel(arguments: &RelabelArguments) -> Result<(), Failure> {
     let _lock = FileLock::acquire(&arguments.model)?;
     let mut model = load_to_change(&arguments.model)?;
-    let RelabelArguments { features, to, from, look, input, photos, .. } = arguments;
-    let how = arguments.giving_up.retraction(look, features)?;
+    let RelabelArguments { features, to, from, photos, reading, .. } = arguments;
+    let of_photos = reading.look.all_images(features)?;
+    let how = arguments.giving_up.retraction(of_photos);
     let mut text = String::new();
     let name = visible(to);
     if let (Some(from), []) = (from, &features[..]) {
         model.join(from, to, how.probes)?;
         let _ = writeln!(text, "{}: all of it is {name} now", visible(from));
     }
-    let lessons = lessons(&mut model, features, photos, (from.as_deref(), None), (look, input))?;
+    let (class, classes) = (from.as_deref(), None);
+    let purpose = Purpose::TakeBack;
+    let all = Wanted { paths: features, arguments: photos, class, classes, purpose };
+    let lessons = lessons(&mut model, &all, reading, of_photos)?;
     for given in &lessons {
         let retracted = model.relabel(&given.samples, to, how)?;
         for (class, count) in &retracted.samples {

@@ -124,8 +124,8 @@ fn a_class_that_returns_or_is_not_there() {
     error: class bee was already learned in phase 1; use update to add samples to it
     hint: `ivoro update MODEL FEATURES`
     ");
-    insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --classes yak"), @"error: class yak of data.features has no training sample");
-    insta::assert_snapshot!(refused(&place, "update m.ivoro data.features --classes cat"), @"error: class cat is not in the model");
+    insta::assert_snapshot!(refused(&place, "learn m.ivoro data.features --classes yak"), @"error: data.features: no class yak; there are ant, bee, cat, dog, eel, fox");
+    insta::assert_snapshot!(refused(&place, "update m.ivoro data.features --classes cat"), @"error: class cat is not in the model; `ivoro learn` takes new classes and known ones together");
 }
 
 #[test]

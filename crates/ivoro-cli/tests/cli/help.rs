@@ -51,107 +51,62 @@ fn every_flag_stands_under_its_heading() {
     insta::assert_snapshot!(text.join("\n"), @"
     ivoro
       Options: --threads --help --version
-    ivoro run
-      Options: --protocol --threads --order --variants --peers --tuned-on-test --tune-on --data-set --network-name --ranpac-dim --out --json --csv --holdout --help
-      Baselines (where the input is a data set of images): --baselines --phase-epochs --pictures
-      Images (where the input is a data set of images): --backbone --onnx-outputs --onnx-mean --onnx-deviation --device --views --extraction-batch --cache
-      Images: --size --fit --skip-broken --test-share --split-seed
-      Training: --network --embedding --recipe --epochs --batch --rate --validation --training-seed
-      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
-    ivoro few-shot
-      Options: --shots --threads --draws --orders --variants --peers --ranpac-dim --out --json --csv --holdout --help
-      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
-    ivoro reproduce
-      Options: --quick --threads --data --grid --backbone --out --cache --device --list --help
-      Images: --size --fit --skip-broken
-    ivoro demo
-      Options: --out --threads --plane --epochs --help
-    ivoro train
-      Options: --out --threads --protocol --order --device --precision --help
-      Images: --size --fit --skip-broken --test-share --split-seed
-      Training: --network --embedding --recipe --epochs --batch --rate --validation --training-seed
-    ivoro extract
-      Options: --out --threads --views --layers --precision --help
-      Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
-      Images: --size --fit --skip-broken --test-share --split-seed
-    ivoro networks
-      Options: --threads --json --help
-    ivoro networks add
-      Options: --name --threads --licence --mean --deviation --outputs --size --fit --help
-    ivoro networks convert
-      Options: --out --threads --name --layers --mean --deviation --outputs --size --fit --help
-    ivoro report
-      Options: --out --threads --help
-    ivoro figure
-      Options: --threads --help
-    ivoro figure scene
-      Options: --samples --threads --variant --protocol --order --data-set --holdout --out --help
-      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
-    ivoro figure tsne
-      Options: --samples --threads --perplexity --epochs --variant --protocol --order --data-set --holdout --out --help
-      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
-    ivoro variants
-      Options: --threads --help
     ivoro learn
       Options: --threads --variant --budget --budget-seconds --classes --class --receipt --help
+      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --left-out
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit
-      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
       Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
-      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --seed
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
     ivoro predict
       Options: --threads --top --reject --no-reject --burst --burst-rule --exact --format --help
+      Photos: --strict --truncated --verbose --left-out
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit
-      Photos: --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro evaluate
       Options: --threads --unknown --reject --json --csv --html --show --help
-      Photos: --strict --verbose
+      Photos: --strict --truncated --verbose --left-out
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro watch
       Options: --once --threads --out --format --sort-into --copy --move --link --burst-seconds --reject --every --help
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
-      Images: --size --fit --skip-broken
+      Images: --size --fit
+    ivoro serve
+      Options: --listen --threads --token-file --new-token --host --allow-origin --tls --tls-certificate --tls-key --read-only --keep-unknowns --max-body --variant --budget --budget-seconds --help
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
     ivoro update
       Options: --classes --threads --class --receipt --help
+      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --left-out
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit
-      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro retract
       Options: --receipt --threads --classes --from --renamed --drop-probes --inexact --help
+      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --left-out
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit
-      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro relabel
       Options: --threads --to --from --drop-probes --inexact --help
+      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --left-out
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit
-      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --json
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
     ivoro rename
       Options: --threads --help
+    ivoro forget
+      Options: --drop-probes --threads --receipt --strike-names --help
     ivoro calibrate
       Options: --classes --threads --dry-run --json --help
-      Photos: --strict --verbose
+      Photos: --class-from --keep-duplicates --remember --strict --truncated --verbose --left-out
       Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
       Images: --size --fit
       Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
-    ivoro forget
-      Options: --drop-probes --threads --receipt --strike-names --help
     ivoro seal
       Options: --class --threads --rank --bits --out --help
     ivoro merge
@@ -162,6 +117,55 @@ fn every_flag_stands_under_its_heading() {
       Options: --json --threads --help
     ivoro log
       Options: --json --threads --help
+    ivoro networks
+      Options: --threads --json --help
+    ivoro networks add
+      Options: --name --threads --licence --mean --deviation --outputs --size --fit --help
+    ivoro networks convert
+      Options: --out --threads --name --layers --mean --deviation --outputs --size --fit --help
+    ivoro variants
+      Options: --threads --help
+    ivoro demo
+      Options: --out --threads --plane --epochs --help
+    ivoro run
+      Options: --protocol --threads --order --variants --peers --tuned-on-test --tune-on --data-set --network-name --ranpac-dim --out --json --csv --holdout --help
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
+      Baselines (where the input is a data set of images): --baselines --phase-epochs --pictures
+      Images (where the input is a data set of images): --backbone --onnx-outputs --onnx-mean --onnx-deviation --device --views --extraction-batch --cache
+      Images: --size --fit --skip-broken --test-share --split-seed
+      Training: --network --embedding --recipe --epochs --batch --rate --validation --training-seed
+    ivoro few-shot
+      Options: --shots --threads --draws --orders --variants --peers --ranpac-dim --out --json --csv --holdout --help
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
+    ivoro reproduce
+      Options: --quick --threads --data --grid --backbone --out --cache --device --list --help
+      Images: --size --fit --skip-broken
+    ivoro train
+      Options: --out --threads --protocol --order --device --precision --help
+      Images: --size --fit --skip-broken --test-share --split-seed
+      Training: --network --embedding --recipe --epochs --batch --rate --validation --training-seed
+    ivoro extract
+      Options: --out --threads --views --layers --precision --help
+      Network: --backbone --device --batch --onnx-outputs --onnx-mean --onnx-deviation
+      Images: --size --fit --skip-broken --test-share --split-seed
+    ivoro report
+      Options: --out --threads --help
+    ivoro figure
+      Options: --threads --help
+    ivoro figure scene
+      Options: --samples --threads --variant --protocol --order --data-set --out --holdout --help
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
+    ivoro figure tsne
+      Options: --samples --threads --perplexity --epochs --variant --protocol --order --data-set --out --holdout --help
+      Features (where the input is a features file): --labels --layers --label-column --feature-column --split-column
+      Settings (default: chosen on held-out base-phase samples): --lambda --scale --shift --lengths --ridge --prior --rank --layer-weights --weight-decay --beta --probe-space
+      Settings with a fixed default: --probe-views --volume --pairs --rule --gamma --optimiser --iterations --lift --ridge-per --scatter --scatter-rank --seed
     ivoro completions
       Options: --threads --help
     ");

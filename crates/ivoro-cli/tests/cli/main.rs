@@ -14,6 +14,7 @@ mod processes;
 mod report;
 mod reproduce;
 mod run;
+mod serve;
 mod taking_back;
 mod text;
 mod watch;

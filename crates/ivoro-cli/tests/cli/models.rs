@@ -128,7 +128,7 @@ fn forgetting_is_exact_or_refused() {
     let before = place.bytes("pooled.ivoro");
     insta::assert_snapshot!(place.ivoro("forget pooled.ivoro bee").bad(1), @"
     error: class bee can't be forgotten exactly: W keeps one scatter for all classes together; learn with the scatter kept per class
-    hint: its samples (`ivoro retract MODEL FEATURES --classes NAME`) or their receipts (`ivoro forget --receipt FILE`) can be taken out; a model begun with `--scatter per-class` needs neither
+    hint: its samples (`ivoro retract MODEL FEATURES --classes NAME`) or their receipts (`ivoro forget --receipt FILE`) can be taken out; a model begun with `--scatter per-class` or `compact` needs neither
     ");
     assert_eq!(place.bytes("pooled.ivoro"), before);
 

@@ -89,7 +89,7 @@ fn what_is_left_out_is_counted_listed_and_written() {
     assert!(done.err.contains(said), "{}", done.err);
     done.good();
     let learn = "learn all.ivoro pictures --backbone net.safetensors --variant iVoro \
-                 --keep-duplicates -v --json told.json";
+                 --keep-duplicates -v --left-out told.json";
     let done = place.ivoro(learn);
     for line in [
         "taught 40 photos",
@@ -101,6 +101,16 @@ fn what_is_left_out_is_counted_listed_and_written() {
     let told = json(&place, "told.json");
     assert_eq!((&told["taught"], &told["skipped"][0]["kind"]), (&40.into(), &"AVIF".into()));
     assert_eq!(told["empty_folders"][0], "empty");
+    // the name of the flag before
+    place
+        .ivoro("predict all.ivoro pictures/dark --backbone net.safetensors --json asked.json")
+        .good();
+    assert_eq!(json(&place, "asked.json")["skipped"][0]["kind"], "AVIF");
+    let evaluated =
+        "evaluate all.ivoro pictures --backbone net.safetensors --left-out e.json --json n.json";
+    place.ivoro(evaluated).good();
+    assert_eq!(json(&place, "e.json")["labelled"]["photos"], 40);
+    assert_eq!(json(&place, "n.json")["queries"], 40);
     // an existing data set is as strict as before
     let text = place.ivoro("extract pictures --backbone net.safetensors --out x.features").bad(2);
     assert!(text.contains("pictures/dark/Thumbs.db"), "{text}");
@@ -189,6 +199,52 @@ fn a_folder_with_labels_is_scored_and_an_empty_one_is_an_error() {
         .collect();
     assert_eq!(skipped.len(), 1, "{out}");
     assert_eq!(skipped[0]["skipped"], "truncated");
+}
+
+#[test]
+fn what_is_wrong_with_one_photo_or_class_is_said_at_once() {
+    let place = begun();
+    std::fs::write(place.path("half.jpg"), b"\xff\xd8\xff\xe0 and no more").unwrap();
+    let ask = "predict m.ivoro half.jpg --backbone net.safetensors";
+    let said = place.ivoro(ask).bad(2);
+    assert!(
+        said.ends_with("error: half.jpg: the image is cut off: a JPEG without its end, 16 bytes\n"),
+        "{said}"
+    );
+    let learn = "learn m.ivoro pictures --backbone net.safetensors --classes lyin";
+    let said = place.ivoro(learn).bad(2);
+    assert!(
+        said.contains("pictures: no class lyin; there are bright, dark, lying, standing"),
+        "{said}"
+    );
+    let said = place.ivoro("update m.ivoro pictures --backbone net.safetensors").bad(2);
+    let expected =
+        "class bright is not in the model; `ivoro learn` takes new classes and known ones together";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn class_folders_may_be_named_one_by_one() {
+    let place = begun();
+    std::fs::create_dir_all(place.path("pictures/dark/2024")).unwrap();
+    std::fs::write(place.path("pictures/dark/2024/40.bmp"), picture(3, 40)).unwrap();
+    let learn = "--backbone net.safetensors --variant iVoro --keep-duplicates";
+    place.ivoro(&format!("learn two.ivoro pictures/bright pictures/dark {learn}")).good();
+    let classes = |model: &str| {
+        let text = place.ivoro(&format!("inspect {model} --json")).good();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let class = |it: &Value| (it["name"].to_string(), it["samples"].as_u64().unwrap());
+        value["classes"].as_array().unwrap().iter().map(class).collect::<Vec<_>>()
+    };
+    let expected = [("\"bright\"".to_owned(), 10), ("\"dark\"".to_owned(), 11)];
+    assert_eq!(classes("two.ivoro"), expected);
+    let last = format!("learn last.ivoro pictures/bright pictures/dark --class-from last {learn}");
+    place.ivoro(&last).good();
+    let names: Vec<String> = classes("last.ivoro").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["\"2024\"", "\"bright\"", "\"dark\""]);
+    // one folder of photos is no class by itself
+    let said = place.ivoro(&format!("learn one.ivoro pictures/bright {learn}")).bad(2);
+    assert!(said.contains("no class is known"), "{said}");
 }
 
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-use ivoro::Head;
+use ivoro::head::Head;
 use serde_json::Value;
 
 use crate::harness::{Done, Place, samples};

@@ -2,7 +2,8 @@
 //!
 //! Two queries are compared in the model's own metric: in a copy of the head each becomes a class of its
 //! own, of one sample, which changes no covariance, and the distance between them is that of one to the
-//! class of the other. Queries that are far from everything are far from each other too, whatever they
+//! class of the other. Where letters make no metric of two queries (D, R and AC), these letters and W and Q are
+//! left away: then it is the distance of transformed features. Queries that are far from everything are far from each other too, whatever they
 //! are; so what counts is the angle between them, seen from the middle of the labelled queries. How alike
 //! two queries of one class are is seen from labelled queries, which are compared in the same way.
 //! Clusters are joined by average linkage while they are less apart than the middle between two queries
@@ -11,9 +12,9 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use ivoro::Head;
+use ivoro::head::Head;
 use ivoro::head::Views;
-use ivoro::{Matrix, Points, Result, Samples};
+use ivoro::{Matrix, Points, Result, Samples, Variant};
 use serde::Serialize;
 
 use super::answers::Answer;
@@ -46,6 +47,8 @@ pub struct Cluster {
 pub struct Clusters {
     /// Unknown and rejected queries that were compared.
     pub compared: usize,
+    /// The letters that they were compared with: those of the model, or some of them.
+    pub by: String,
     /// How far two labelled queries of one class are apart in the mean.
     pub within: f64,
     /// The same of two labelled queries of a class and of the class nearest to it.
@@ -66,27 +69,27 @@ impl Clusters {
     }
 }
 
-/// Clusters of queries that are rejected or known to be unknown; none where the variant can't compare
-/// two queries, or where too few labelled ones show how alike a class is.
+/// Clusters of queries that are rejected or known to be unknown; none where too few labelled ones show how
+/// alike a class is.
 pub(super) fn find(
     head: &Head,
     answers: &[Answer],
     points: &[&Points],
     known: &Samples,
 ) -> Result<Option<Clusters>> {
-    let variant = head.variant();
-    let can_compare = !(variant.divide || variant.residual || variant.views == Views::Consensus);
-    if !can_compare || head.classes().len() > MOST_CLASSES {
+    let compared = comparing(head)?;
+    if compared.classes().len() > MOST_CLASSES {
         return Ok(None);
     }
-    let (most, most_labelled) = room(head);
+    let by = compared.variant().to_string();
+    let (most, most_labelled) = room(&compared);
     let reference = reference(known, head, most_labelled);
     let candidates = candidates(answers, most);
     if reference.is_empty() {
         return Ok(None);
     }
     let rows = gathered(points, &candidates, known, &reference)?;
-    let Some(distances) = distances(head, &rows)? else { return Ok(None) };
+    let Some(distances) = distances(compared, &rows)? else { return Ok(None) };
     let labels: Vec<u32> = reference.iter().map(|&row| known.labels()[row]).collect();
     let first = candidates.len();
     let apart = angles(&distances, first);
@@ -101,7 +104,21 @@ pub(super) fn find(
         let larger = Reverse(a.members.len()).cmp(&Reverse(b.members.len()));
         larger.then(a.apart.total_cmp(&b.apart))
     });
-    Ok(Some(Clusters { compared: first, within, between, found }))
+    Ok(Some(Clusters { compared: first, by, within, between, found }))
+}
+
+/// A copy of the head, or an empty one of those of its letters under which a distance compares two queries:
+/// a probe of D or R is trained on whole phases, and votes of AC are no distances.
+fn comparing(head: &Head) -> Result<Head> {
+    let variant = head.variant();
+    let votes = variant.views == Views::Consensus;
+    if !(variant.divide || variant.residual || votes) {
+        return Ok(head.clone());
+    }
+    let views = if votes { Views::Integration } else { variant.views };
+    let (divide, residual, whiten, per_class_metric) = (false, false, false, false);
+    let plain = Variant { divide, residual, whiten, per_class_metric, views, ..variant };
+    Head::new(plain, head.settings().clone())
 }
 
 /// How many unknown and labelled queries can be compared.
@@ -190,14 +207,15 @@ fn joined(parts: &[Points]) -> Result<Points> {
 }
 
 /// Distances of all queries to each other, the mean of both directions; none of a head that can't learn.
-fn distances(head: &Head, rows: &Points) -> Result<Option<Vec<Vec<f64>>>> {
+fn distances(mut compared: Head, rows: &Points) -> Result<Option<Vec<Vec<f64>>>> {
     let count = rows.len();
     // a name that no class has
-    let marks =
-        head.classes().iter().map(|class| class.name.bytes().take_while(|&b| b == b'?').count());
+    let marks = compared
+        .classes()
+        .iter()
+        .map(|class| class.name.bytes().take_while(|&b| b == b'?').count());
     let mark = "?".repeat(1 + marks.max().unwrap_or(0));
     let names: Vec<String> = (0..count).map(|row| format!("{mark}{row}")).collect();
-    let mut compared = head.clone();
     let before = compared.classes().len();
     let samples = Samples::new(rows.clone(), (0..count as u32).collect(), names.into())?;
     if compared.learn(&samples).is_err() {

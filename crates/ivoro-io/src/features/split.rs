@@ -3,9 +3,10 @@
 use std::fmt;
 
 use super::{FeatureFile, Set};
+use ivoro::Samples;
 use ivoro::random::mix;
+use ivoro::samples::Split;
 use ivoro::{Error, Result};
-use ivoro::{Samples, Split};
 
 /// Who decided which samples are for testing.
 #[derive(Clone, Copy, Debug, PartialEq)]

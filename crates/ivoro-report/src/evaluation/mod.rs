@@ -9,12 +9,13 @@ mod shots;
 use std::collections::BTreeMap;
 
 use ivoro_eval::evaluation::{Answer, Findings, Interval, Next, Rejected};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
+use crate::document::{Document, Section};
 use crate::figures::Shown;
-use crate::page::{POLICY, STYLE, font_face, name};
+use crate::page::name;
 
-const OWN_STYLE: &str = include_str!("style.css");
+const STYLE: &str = include_str!("style.css");
 /// Confusions in the table.
 const CONFUSIONS: usize = 20;
 
@@ -39,56 +40,33 @@ pub struct Sheet<'a> {
 
 /// The page.
 pub fn page(sheet: &Sheet<'_>) -> String {
+    let section = |id, title, body| Section { id, title, body };
     let sections = [
-        ("numbers", "Numbers", numbers(sheet)),
-        ("mistakes", "The surest mistakes", shots::mistakes(sheet)),
-        ("next", "What to label next", shots::next(sheet)),
-        ("confusion", "Which classes are taken for each other", confusion(sheet)),
-        ("calibration", "Can probabilities be believed", calibration(sheet)),
-        ("classes", "Every class", classes(sheet.findings)),
+        section("numbers", "Numbers", numbers(sheet)),
+        section("mistakes", "The surest mistakes", shots::mistakes(sheet)),
+        section("next", "What to label next", shots::next(sheet)),
+        section("confusion", "Which classes are taken for each other", confusion(sheet)),
+        section("calibration", "Can probabilities be believed", calibration(sheet)),
+        section("classes", "Every class", classes(sheet.findings)),
     ];
-    let style = format!("{}\n{STYLE}\n{OWN_STYLE}", font_face());
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "iVoro: evaluation" }
-                style { (PreEscaped(style)) }
-            }
-            body id="top" {
-                header {
-                    h1 { "How good is " (name(sheet.model)) "?" }
-                    p {
-                        "Asked about " (name(sheet.data)) ": "
-                        (counted(sheet.findings.queries, "query", "queries")) " of classes that the model knows. "
-                        (sheet.findings.variant) " looked at " (counted(sheet.findings.views, "view", "views"))
-                        " of each. Nothing of it was put into the model."
-                    }
-                    nav aria-label="Sections" { ul {
-                        @for (id, title, _) in &sections { li { a href={"#" (id)} { (title) } } }
-                    } }
-                }
-                main {
-                    @for (id, title, body) in &sections {
-                        section id=(id) { h2 { (title) } (body) a.top href="#top" { "Back to the top" } }
-                    }
-                }
-                footer {
-                    @if !sheet.thumbnails.is_empty() {
-                        p { "This page holds small copies of photos: keep it where you would keep the photos. "
-                            "The model holds none." }
-                    }
-                    p { "Built by ivoro " (env!("CARGO_PKG_VERSION")) ". Letters in figures are Noto Sans "
-                        "(SIL Open Font License)." }
-                }
-            }
-        }
+    let findings = sheet.findings;
+    let document = Document {
+        title: "iVoro: evaluation",
+        style: STYLE,
+        heading: html! { "How good is " (name(sheet.model)) "?" },
+        summary: html! { p {
+            "Asked about " (name(sheet.data)) ": "
+            (counted(findings.queries, "query", "queries")) " of classes that the model knows. "
+            (findings.variant) " looked at " (counted(findings.views, "view", "views"))
+            " of each. Nothing of it was put into the model."
+        } },
+        sections: &sections,
+        notes: html! { @if !sheet.thumbnails.is_empty() {
+            p { "This page holds small copies of photos: keep it where you would keep the photos. "
+                "The model holds none." }
+        } },
     };
-    markup.into_string()
+    document.html()
 }
 
 /// `1 query`, `2 queries`.

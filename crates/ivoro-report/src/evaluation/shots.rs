@@ -52,17 +52,21 @@ pub(super) fn next(sheet: &Sheet<'_>) -> Markup {
 fn clusters(sheet: &Sheet<'_>, clusters: Option<&Clusters>) -> Markup {
     let Some(clusters) = clusters else {
         return html! { p {
-            "Clusters need unknown or rejected queries, a variant whose letters measure distances (neither D, R nor AC), "
-            "and labelled classes that are more alike inside than to each other."
+            "Clusters need unknown or rejected queries, and labelled classes that are more alike inside than to each "
+            "other."
         } };
     };
     let compared = counted(clusters.compared, "unknown query was", "unknown queries were");
     html! {
         p {
-            (compared) " compared with each other in the model's metric, by the angle seen from the middle of "
+            (compared) " compared with each other by the distances of " (clusters.by) ", by the angle seen from the middle of "
             "the labelled ones. Two labelled queries of one class are " (distance(clusters.within)) " apart in the "
             "mean (0: alike, 1: nothing in common), of neighbouring classes " (distance(clusters.between))
             ". Unknown queries stand together where they are less apart than the middle of both (average linkage)."
+            @if clusters.by != sheet.findings.variant {
+                " Of " (sheet.findings.variant) " some letters are left away here: probes of D and R are trained on whole "
+                "phases, and votes of AC are no distances."
+            }
         }
         @if clusters.found.is_empty() { p { "No three of them are so alike." } }
         @for (at, (cluster, members)) in clusters.shown().enumerate() {

@@ -37,15 +37,15 @@ fn share(class: &ClassOutcome) -> f64 {
 }
 
 /// A class in a phase: its place in the order of arrival, HV, accuracy and test images.
-type Judged = (usize, [f64; 5], f64, usize);
+type ClassOfPhase = (usize, [f64; 5], f64, usize);
 
 /// Classes of one phase in the order of HV.
-fn judged(phase: &PhaseOutcome, judge: &PhaseOutcome) -> Vec<Judged> {
+fn classes_by_uncertainty(phase: &PhaseOutcome, plain: &PhaseOutcome) -> Vec<ClassOfPhase> {
     let finite = |five: &[f64; 5]| five.iter().all(|value| value.is_finite());
-    let both = phase.by_class.iter().zip(&judge.by_class).enumerate();
-    let mut classes: Vec<Judged> = both
-        .filter_map(|(at, (class, judged))| {
-            Some((at, class.hv.filter(finite)?, share(judged), class.tested))
+    let both = phase.by_class.iter().zip(&plain.by_class).enumerate();
+    let mut classes: Vec<ClassOfPhase> = both
+        .filter_map(|(at, (class, of_plain))| {
+            Some((at, class.hv.filter(finite)?, share(of_plain), class.tested))
         })
         .collect();
     classes.sort_by(|a, b| a.1[2].total_cmp(&b.1[2]));
@@ -61,19 +61,19 @@ pub(crate) fn by_class(group: &Group<'_>) -> Vec<Shown> {
     let phases = &row.first().method.phases;
     // HV and accuracy of one run, or a class would be held against another
     let same = plain.entries.iter().find(|entry| entry.run == row.first().run);
-    let (plain, judge) = same.map_or((row, row.first()), |entry| (plain, entry));
+    let (plain, accurate) = same.map_or((row, row.first()), |entry| (plain, entry));
     let chosen = evenly(phases.len(), MOST_PHASES);
-    let judges = |at: usize| judge.method.phases.get(at).unwrap_or(&phases[at]);
-    let drawn: Vec<(usize, Vec<Judged>)> = chosen
+    let accuracy_of = |at: usize| accurate.method.phases.get(at).unwrap_or(&phases[at]);
+    let drawn: Vec<(usize, Vec<ClassOfPhase>)> = chosen
         .into_iter()
-        .map(|at| (phases[at].phase, judged(&phases[at], judges(at))))
+        .map(|at| (phases[at].phase, classes_by_uncertainty(&phases[at], accuracy_of(at))))
         .filter(|(_, classes)| classes.len() > 1)
         .collect();
     let all = || drawn.iter().flat_map(|(_, classes)| classes);
     let Some(accuracy) = bounds(all().map(|(_, _, share, _)| *share)) else { return Vec::new() };
     let hv: Vec<f64> = all().flat_map(|(_, five, ..)| *five).filter(|value| *value > 0.0).collect();
     let some = some_phases(drawn.len(), phases.len());
-    let of_phase = |(phase, classes): &(usize, Vec<Judged>)| {
+    let of_phase = |(phase, classes): &(usize, Vec<ClassOfPhase>)| {
         let mut shown = boxes_of(group, row, plain, (*phase, classes), accuracy, &hv);
         shown.caption.push_str(&some);
         shown
@@ -85,12 +85,13 @@ fn boxes_of(
     group: &Group<'_>,
     row: &Row<'_>,
     plain: &Row<'_>,
-    (phase, classes): (usize, &[Judged]),
+    (phase, classes): (usize, &[ClassOfPhase]),
     (low, high): (f64, f64),
     hv: &[f64],
 ) -> Shown {
     let count = classes.len();
-    let kept: Vec<Judged> = evenly(count, MOST_BOXES).into_iter().map(|at| classes[at]).collect();
+    let kept: Vec<ClassOfPhase> =
+        evenly(count, MOST_BOXES).into_iter().map(|at| classes[at]).collect();
     let (median, accuracy): (Vec<f64>, Vec<f64>) =
         classes.iter().map(|(_, five, share, _)| (five[2], *share)).unzip();
     let place = |share: f64| if high > low { (share - low) / (high - low) } else { 0.5 };

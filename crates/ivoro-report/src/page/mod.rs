@@ -12,17 +12,13 @@ mod tables;
 use std::collections::HashSet;
 
 use ivoro_eval::record::RunRecord;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
+use crate::document::{Document, Section};
 use crate::figures::Shown;
 use crate::group::{Group, by_data_set, first_and_further, groups};
 use crate::inputs::{Found, Inputs};
-use crate::plot::canvas::{Figure, font_base64};
-use crate::plot::text::FAMILY;
-
-pub(crate) const STYLE: &str = include_str!("style.css");
-/// Nothing is fetched and nothing runs, whatever a record holds.
-pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; font-src data:; img-src data:; base-uri 'none'; form-action 'none'";
+use crate::plot::canvas::Figure;
 
 /// A finished report.
 #[derive(Debug)]
@@ -70,57 +66,22 @@ pub fn build(inputs: &Inputs) -> Report {
     }
 }
 
-struct Section {
-    id: &'static str,
-    title: &'static str,
-    body: Markup,
-}
-
 fn section(id: &'static str, title: &'static str, body: Markup) -> Section {
     Section { id, title, body }
 }
 
 fn page(inputs: &Inputs, groups: &[Group<'_>], sections: &[Section]) -> String {
-    let style = format!("{}\n{STYLE}", font_face());
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "iVoro: report" }
-                style { (PreEscaped(style)) }
-            }
-            body id="top" {
-                header {
-                    h1 { "iVoro: class-incremental learning without kept samples" }
-                    (summary(inputs, groups))
-                    nav aria-label="Sections" { ul {
-                        @for part in sections { li { a href={"#" (part.id)} { (part.title) } } }
-                    } }
-                }
-                main {
-                    @for part in sections {
-                        section id=(part.id) { h2 { (part.title) } (part.body) a.top href="#top" { "Back to the top" } }
-                    }
-                }
-                footer {
-                    p.print { "Printed without the list of runs and without further protocols." }
-                    p { "Built by ivoro " (env!("CARGO_PKG_VERSION")) ". Letters in figures are Noto Sans "
-                        "(SIL Open Font License)." }
-                }
-            }
-        }
+    let document = Document {
+        title: "iVoro: report",
+        style: "",
+        heading: html! { "iVoro: class-incremental learning without kept samples" },
+        summary: summary(inputs, groups),
+        sections,
+        notes: html! {
+            p.print { "Printed without the list of runs and without further protocols." }
+        },
     };
-    markup.into_string()
-}
-
-/// The font of the figures, for a style sheet.
-pub(crate) fn font_face() -> String {
-    let font = font_base64();
-    format!("@font-face{{font-family:\"{FAMILY}\";src:url(data:font/ttf;base64,{font})}}")
+    document.html()
 }
 
 fn summary(inputs: &Inputs, groups: &[Group<'_>]) -> Markup {

@@ -5,6 +5,7 @@
 //! sockets and devices are never opened.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use super::listing::{Entry, all_listed, is_image_name, kind_of, name_of};
 use super::unread::Unread;
 use super::zipped::{Archive, is_archive};
 use crate::error::{Error, Result};
+use crate::shape::Shape;
 
 /// Folders within folders, at most: deeper ones are no photo album.
 const DEEPEST: usize = 64;
@@ -24,15 +26,60 @@ const DEEPEST: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Photo {
     name: PathBuf,
+    /// The folder that was named, which it lies in or below.
+    root: Option<Arc<str>>,
     folders: Vec<String>,
     class: Option<String>,
-    zipped: Option<(Arc<Archive>, usize)>,
+    place: Place,
+}
+
+/// Where a photo lies.
+#[derive(Clone)]
+enum Place {
+    /// In the file of its name.
+    File,
+    /// In an archive, under this number.
+    Archive(Arc<Archive>, usize),
+    /// In memory, as the contents of a file.
+    Bytes(Arc<[u8]>),
+    /// In memory, decoded.
+    Pixels(Shape, Arc<[u8]>),
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File => f.write_str("File"),
+            Self::Archive(archive, entry) => write!(f, "{archive:?} {entry}"),
+            Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
+            Self::Pixels(shape, _) => write!(f, "pixels of {shape}"),
+        }
+    }
 }
 
 impl Photo {
     /// A photo in a file, of this class if it is known.
     pub fn file(path: PathBuf, class: Option<String>) -> Self {
-        Self { name: path, folders: Vec::new(), class, zipped: None }
+        Self { name: path, root: None, folders: Vec::new(), class, place: Place::File }
+    }
+
+    /// The contents of a photo's file, in memory; `name` stands for it in messages.
+    pub fn bytes(name: PathBuf, bytes: Arc<[u8]>, class: Option<String>) -> Self {
+        Self { place: Place::Bytes(bytes), ..Self::file(name, class) }
+    }
+
+    /// A photo that is decoded already: pixels in the order height, width, channel. `name` stands for it in
+    /// messages.
+    pub fn pixels(name: PathBuf, shape: Shape, pixels: Arc<[u8]>, class: Option<String>) -> Self {
+        Self { place: Place::Pixels(shape, pixels), ..Self::file(name, class) }
+    }
+
+    /// The archive that it lies in.
+    fn archive(&self) -> Option<*const Archive> {
+        match &self.place {
+            Place::Archive(archive, _) => Some(Arc::as_ptr(archive)),
+            _ => None,
+        }
     }
 
     /// Its path; of one in an archive the path of that, and its name there.
@@ -52,16 +99,17 @@ impl Photo {
 
     /// Whether it lies in an archive.
     pub fn is_zipped(&self) -> bool {
-        self.zipped.is_some()
+        self.archive().is_some()
     }
 
     /// What can be decoded.
     pub fn input(&self) -> ImageInput<'_> {
-        match &self.zipped {
-            None => ImageInput::Path(&self.name),
-            Some((archive, entry)) => {
-                ImageInput::Zipped { name: &self.name, archive, entry: *entry }
-            }
+        let name = self.name.as_path();
+        match &self.place {
+            Place::File => ImageInput::Path(name),
+            Place::Archive(archive, entry) => ImageInput::Zipped { name, archive, entry: *entry },
+            Place::Bytes(bytes) => ImageInput::Bytes { name, bytes },
+            Place::Pixels(shape, pixels) => ImageInput::Pixels { name, shape: *shape, pixels },
         }
     }
 }
@@ -90,16 +138,33 @@ pub struct Photos {
     pub others: Vec<PathBuf>,
     /// Folders right below one that was named.
     first_level: Vec<(PathBuf, String)>,
+    /// How many folders were named.
+    roots: usize,
 }
 
 impl Photos {
     /// Photos in the folders and archives among `paths`, and those that are named themselves.
     pub fn find(paths: &[PathBuf], broken: Broken) -> Result<Self> {
-        let mut search = Search { found: Self::default(), broken, entered: HashSet::new() };
+        let found = Self::default();
+        let mut search = Search { found, broken, root: None, entered: HashSet::new() };
         for path in paths {
             search.named(path)?;
         }
         Ok(search.found)
+    }
+
+    /// These photos and nothing beside them.
+    pub fn of(photos: Vec<Photo>) -> Self {
+        Self { photos, ..Self::default() }
+    }
+
+    /// Adds others behind these.
+    pub fn append(&mut self, others: Self) {
+        self.photos.extend(others.photos);
+        self.unread.extend(others.unread);
+        self.others.extend(others.others);
+        self.first_level.extend(others.first_level);
+        self.roots += others.roots;
     }
 
     /// Adds what a list names: a path a line, and behind a tab its class. Without one, the class of a photo is
@@ -110,7 +175,7 @@ impl Photos {
                 (path, Some(class.trim().to_owned()).filter(|class| !class.is_empty()))
             });
             let path = Path::new(path);
-            let found = match Self::find(&[path.to_owned()], broken) {
+            let mut found = match Self::find(&[path.to_owned()], broken) {
                 Ok(found) => found,
                 Err(error) if broken == Broken::Skip => {
                     self.unread.push((path.to_owned(), Unread::from(&error)));
@@ -118,20 +183,19 @@ impl Photos {
                 }
                 Err(error) => return Err(error),
             };
-            self.photos.extend(found.photos.into_iter().map(|mut photo| {
+            for photo in &mut found.photos {
                 let folder = photo.name.parent().and_then(Path::file_name);
                 let folder = folder.map(|name| name.to_string_lossy().into_owned());
                 photo.class = class.clone().or_else(|| folder.filter(|_| photo.folders.is_empty()));
-                photo
-            }));
-            self.unread.extend(found.unread);
-            self.others.extend(found.others);
+            }
+            self.append(found);
         }
         Ok(())
     }
 
-    /// Finds the class of each photo that has none: `given`, or the name of a folder. Photos without a class
-    /// are left out.
+    /// Finds the class of each photo that has none: `given`, or the name of a folder. Where several folders were
+    /// named and photos lie right in them, as of `photos/*`, these are the classes. Photos without a class are
+    /// left out.
     pub fn name_classes(
         &mut self,
         from: Option<ClassFrom>,
@@ -141,12 +205,15 @@ impl Photos {
         if given.is_none() && from.is_none() {
             self.leave_wrapper();
         }
+        let roots_are_classes = from.is_none() && self.roots_hold_photos();
         let from = from.unwrap_or_default();
         let mut classed = Vec::with_capacity(self.photos.len());
         for mut photo in std::mem::take(&mut self.photos) {
+            let root = || photo.root.as_deref().map(str::to_owned);
             let of_folder = || match from {
+                ClassFrom::First if roots_are_classes && photo.root.is_some() => root(),
                 ClassFrom::First => photo.folders.first().cloned(),
-                ClassFrom::Last => photo.folders.last().cloned(),
+                ClassFrom::Last => photo.folders.last().cloned().or_else(root),
                 ClassFrom::Path => {
                     Some(photo.folders.join("/")).filter(|folders| !folders.is_empty())
                 }
@@ -166,17 +233,18 @@ impl Photos {
         Ok(())
     }
 
+    /// Whether several folders were named, and a photo lies in one of them and not below.
+    fn roots_hold_photos(&self) -> bool {
+        let is_in_root = |photo: &Photo| photo.root.is_some() && photo.folders.is_empty();
+        self.roots > 1 && self.photos.iter().any(is_in_root)
+    }
+
     /// An archive of a folder has that folder around all others: it names no class.
     fn leave_wrapper(&mut self) {
-        let archives: HashSet<*const Archive> = self
-            .photos
-            .iter()
-            .filter_map(|photo| Some(Arc::as_ptr(&photo.zipped.as_ref()?.0)))
-            .collect();
+        let archives: HashSet<*const Archive> =
+            self.photos.iter().filter_map(Photo::archive).collect();
         for archive in archives {
-            let is_in = |photo: &Photo| {
-                photo.zipped.as_ref().is_some_and(|(own, _)| Arc::as_ptr(own) == archive)
-            };
+            let is_in = |photo: &Photo| photo.archive() == Some(archive);
             loop {
                 let mut inside = self.photos.iter().filter(|photo| is_in(photo));
                 let Some(first) = inside.next().and_then(|photo| photo.folders.first()) else {
@@ -222,6 +290,8 @@ impl Photos {
 struct Search {
     found: Photos,
     broken: Broken,
+    /// The folder that was named last.
+    root: Option<Arc<str>>,
     /// Folders that were entered below what was named last, without links in their paths.
     entered: HashSet<PathBuf>,
 }
@@ -234,8 +304,12 @@ impl Search {
             return Err(Error::Missing { path: path.to_owned(), expected });
         };
         if metadata.is_dir() {
-            self.entered.clear();
-            self.entered.extend(fs_err::canonicalize(path));
+            let real = fs_err::canonicalize(path)?;
+            // `.` has no name of its own
+            let name = path.file_name().or(real.file_name());
+            self.root = name.map(|name| name.to_string_lossy().into());
+            self.found.roots += 1;
+            self.entered = HashSet::from([real]);
             return self.folder(path, &mut Vec::new());
         }
         if metadata.is_file() && head_of(path).is_ok_and(|head| is_archive(&head)) {
@@ -301,7 +375,11 @@ impl Search {
         match head_of(path) {
             Ok(head) => self.judged(
                 &head,
-                Photo { folders: below.to_vec(), ..Photo::file(path.to_owned(), None) },
+                Photo {
+                    root: self.root.clone(),
+                    folders: below.to_vec(),
+                    ..Photo::file(path.to_owned(), None)
+                },
             ),
             Err(error) => self.leave_out(path, error),
         }
@@ -321,8 +399,8 @@ impl Search {
             {
                 self.found.first_level.push((path.join(first), first.clone()));
             }
-            let zipped = Some((Arc::clone(&archive), entry.number));
-            let photo = Photo { name, folders: folders.to_vec(), class: None, zipped };
+            let place = Place::Archive(Arc::clone(&archive), entry.number);
+            let photo = Photo { folders: folders.to_vec(), place, ..Photo::file(name, None) };
             match entry.head {
                 Ok(head) => self.judged(&head, photo)?,
                 Err(error) => self.leave_out(&photo.name, error)?,
@@ -407,7 +485,10 @@ pub fn labels(photos: &[Photo], knows: impl Fn(&str) -> bool) -> Vec<Option<Stri
         (None, Some(level)) => photo.folders.get(level).cloned(),
         (None, None) => {
             let named = photo.name.ancestors().nth(photo.folders.len() + 1);
-            named.filter(|_| photo.zipped.is_none()).map(name_of).filter(|name| knows(name))
+            named
+                .filter(|_| matches!(photo.place, Place::File))
+                .map(name_of)
+                .filter(|name| knows(name))
         }
     };
     photos.iter().map(label).collect()

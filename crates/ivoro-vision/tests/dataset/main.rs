@@ -5,6 +5,9 @@ mod fixtures;
 mod folders;
 mod hostile;
 mod idx;
+#[path = "../mutated/mod.rs"]
+mod mutated;
+mod mutations;
 mod npz;
 mod photo_files;
 mod photos;

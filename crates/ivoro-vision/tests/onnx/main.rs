@@ -4,6 +4,9 @@ mod builtin;
 mod features;
 mod fixtures;
 mod hostile;
+#[path = "../mutated/mod.rs"]
+mod mutated;
+mod transformer;
 
 use std::path::Path;
 

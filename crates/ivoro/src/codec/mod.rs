@@ -14,6 +14,7 @@
 //! # Ok::<(), ivoro::Error>(())
 //! ```
 
+mod compact;
 mod header;
 mod read;
 mod read_sealed;

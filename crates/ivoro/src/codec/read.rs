@@ -71,7 +71,8 @@ impl Reader<'_> {
         }
         let phases = self.phases(&frame)?;
         let whiten = self.header.description.variant.whiten;
-        let pooled = (whiten && !per_class).then(|| self.pooled(&frame)).transpose()?;
+        let pools = whiten && !per_class && classes.iter().all(|class| !class.is_closed());
+        let pooled = pools.then(|| self.pooled(&frame)).transpose()?;
         self.restored(frame, classes, phases, pooled)
     }
 
@@ -231,10 +232,11 @@ impl Reader<'_> {
             let bad = || self.malformed(format!("class {name} has count {count}"));
             let count = positive.ok_or_else(bad)?;
             let blocks = Vec::with_capacity(frame.dims.len());
-            let statistics = ClassStatistics { count, blocks, second: None };
+            let statistics = ClassStatistics { count, blocks, second: None, compact: None };
             classes.push(LearnedClass { name: name.clone(), statistics, sealed: None });
         }
         self.add_sealed(&mut classes, frame)?;
+        self.add_compact(&mut classes, frame)?;
         let mut open: Vec<&mut LearnedClass> =
             classes.iter_mut().filter(|class| !class.is_sealed()).collect();
         let rows = open.len();

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::safetensors_header;
 use super::target::Tensor;
-use super::write_sealed;
 use super::{Description, FORMAT, PLAIN_VERSION, PhaseShape, RECEIPT, VERSION, checksum};
+use super::{compact, write_sealed};
 use crate::calibration::Calibration;
 use crate::error::{Error, Result};
 use crate::head::{LearnedClass, LearnedPhase, Place};
@@ -78,7 +78,9 @@ fn parts(
 
 /// Whether a tensor is one that programs of the plain version would overlook.
 fn is_new(name: &str) -> bool {
-    ["high.", "second_high.", "origin.", "probe_origin."].iter().any(|new| name.starts_with(new))
+    ["compact.", "high.", "second_high.", "origin.", "probe_origin."]
+        .iter()
+        .any(|new| name.starts_with(new))
 }
 
 /// Whether nothing is in the model that version 1 has no word for: points have the unit that they came
@@ -143,6 +145,7 @@ fn describe(model: &Model) -> Result<Description> {
 fn tensors(model: &Model) -> Vec<Tensor> {
     let (all, parts) = (model.head().classes(), model.head().parts());
     let mut tensors = write_sealed::tensors(model.head());
+    tensors.extend(compact::tensors(model.head()));
     let counts = all.iter().map(|class| class.statistics.count as i64);
     tensors.push(Tensor::integers("counts".to_owned(), vec![all.len()], counts));
     let known: Vec<&LearnedClass> = all.iter().filter(|class| !class.is_sealed()).collect();

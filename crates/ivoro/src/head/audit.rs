@@ -48,6 +48,12 @@ pub fn audit(head: &Head) -> Vec<AuditLine> {
         line(&owner, "sum of squared lengths", kept.blocks.len(), 16);
         let second = kept.second.iter().flatten().map(|second| second.bytes() / 8).sum();
         line(&owner, "second moments", second, 8);
+        for block in kept.compact.iter().flatten() {
+            let what = directions(block.rank(), kept.count);
+            line(&owner, what, block.rank() * block.dim(), 1);
+            line(&owner, "scales of directions, and what was rounded to", block.rank() + 3, 8);
+            line(&owner, "variances beyond these directions", block.dim(), 2);
+        }
         for block in class.sealed.iter().flatten() {
             sealed(&mut line, &owner, block, class.statistics.count, head);
         }
@@ -73,7 +79,16 @@ pub fn audit(head: &Head) -> Vec<AuditLine> {
     lines
 }
 
-/// What a sealed class keeps. Directions of few samples are made of these samples and nothing else.
+/// What directions of a class say. Those of few samples are made of these samples and nothing else.
+fn directions(rank: usize, count: u64) -> &'static str {
+    if rank as u64 + 1 >= count {
+        "directions of spread: with the centre they say between which points its samples lie"
+    } else {
+        "directions of spread, each a mixture of its samples"
+    }
+}
+
+/// What a sealed class keeps.
 fn sealed(
     line: &mut impl FnMut(&str, &'static str, usize, usize),
     owner: &str,
@@ -82,11 +97,7 @@ fn sealed(
     head: &Head,
 ) {
     let (rank, dim) = (block.directions.rows(), block.centre.cols);
-    let what = if rank as u64 + 1 >= count {
-        "directions of spread: with the centre they say between which points its samples lie"
-    } else {
-        "directions of spread, each a mixture of its samples"
-    };
+    let what = directions(rank, count);
     let bits = head.parts().frozen.map_or(16, |frozen| frozen.bits);
     line(owner, "centre, whitened", dim, 2);
     line(owner, what, rank * dim, usize::from(bits) / 8);

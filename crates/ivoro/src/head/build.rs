@@ -14,7 +14,9 @@ use crate::head::updated::Origin;
 use crate::head::{Frame, Head, LearnedClass, Rank};
 use crate::linalg::{Factor, Symmetric};
 use crate::matrix::Matrix;
-use crate::statistics::{ClassStatistics, Grid, SecondMoments, Sums, within_scatter};
+use crate::statistics::{
+    ClassStatistics, CompactScatter, Grid, SecondMoments, Sums, within_scatter,
+};
 
 /// Σ z zᵀ of a block, of one class or of all together, wherever it is kept.
 pub(crate) type Scatter<'a> = dyn FnMut(usize, Option<usize>) -> Result<Symmetric> + 'a;
@@ -40,7 +42,8 @@ impl Head {
         self.typical_distances()?;
         self.background()?;
         for class in &mut self.classes {
-            (class.statistics.blocks, class.statistics.second) = (Vec::new(), None);
+            let statistics = &mut class.statistics;
+            (statistics.blocks, statistics.second, statistics.compact) = (Vec::new(), None, None);
         }
         self.phases.iter_mut().for_each(|learned| (learned.probe, learned.residual) = (None, None));
         Ok(())
@@ -112,11 +115,7 @@ impl Head {
             let count = self.classes[at].statistics.count;
             Arrived { at, count, centre: centres.row(at) }
         });
-        let mut covariance = |at: usize| {
-            let kept = &self.classes[at].statistics;
-            let sums = [(&kept.blocks[block], kept.count)].into_iter();
-            Ok(within_scatter(scatter(block, Some(at))?, sums, frame.grids[block]))
-        };
+        let mut covariance = |at: usize| self.covariance(frame, block, at, scatter);
         base.describe(&arrived.collect::<Vec<_>>(), &mut covariance, &self.settings, rank)
     }
 
@@ -129,10 +128,19 @@ impl Head {
         centres: &Matrix,
         scatter: &mut Scatter<'_>,
     ) -> Result<(Symmetric, bool)> {
-        let classes = self.classes.iter().map(|class| &class.statistics);
-        let sums = classes.map(|kept| (&kept.blocks[block], kept.count));
         let grid = frame.grids[block];
-        let mut covariance = within_scatter(scatter(block, None)?, sums, grid);
+        let compact = self.classes.iter().map(|class| {
+            let kept = &class.statistics;
+            Some((&kept.compact.as_ref()?[block], kept.count))
+        });
+        let mut covariance = if let Some(compact) = compact.collect::<Option<Vec<_>>>() {
+            let overflow = || Error::CountOverflow { class: "all".to_owned(), count: 0 };
+            CompactScatter::pooled(&compact, frame.dims[block]).ok_or_else(overflow)?
+        } else {
+            let classes = self.classes.iter().map(|class| &class.statistics);
+            let sums = classes.map(|kept| (&kept.blocks[block], kept.count));
+            within_scatter(scatter(block, None)?, sums, grid)
+        };
         let flat = covariance.mean_diagonal() <= grid.noise(typical_size(centres));
         if flat {
             // no direction is known to vary more than another
@@ -140,6 +148,22 @@ impl Head {
             covariance.add_diagonal(1.0);
         }
         Ok((covariance, flat))
+    }
+
+    /// The covariance of one class.
+    fn covariance(
+        &self,
+        frame: &Frame,
+        block: usize,
+        class: usize,
+        scatter: &mut Scatter<'_>,
+    ) -> Result<Symmetric> {
+        let kept = &self.classes[class].statistics;
+        if let Some(compact) = &kept.compact {
+            return Ok(compact[block].covariance());
+        }
+        let sums = [(&kept.blocks[block], kept.count)].into_iter();
+        Ok(within_scatter(scatter(block, Some(class))?, sums, frame.grids[block]))
     }
 
     /// The metric of a block and, under W and Q, the usual distance to the own class in it.
@@ -174,9 +198,8 @@ impl Head {
                 let base = Base::new(covariance, &centres, &counts, &self.settings, rank)?;
                 return Ok((self.compact(frame, block, (&base, &centres, rank), scatter)?, usual));
             }
-            let covariances = sums.iter().enumerate().map(|(class, &(sums, count))| {
-                let moments = scatter(block, Some(class))?;
-                Ok((within_scatter(moments, [(sums, count)].into_iter(), grid), count))
+            let covariances = sums.iter().enumerate().map(|(class, &(_, count))| {
+                Ok((self.covariance(frame, block, class, scatter)?, count))
             });
             let covariances = covariances.collect::<Result<Vec<_>>>()?;
             let quadrics = Quadrics::new(&covariance, &centres, covariances, &self.settings)?;

@@ -94,11 +94,25 @@ pub struct OtherSetting {
 /// phases yet to come.
 fn decides_what_is_kept(info: &SettingInfo, variant: Variant) -> bool {
     match info.name {
-        "lambda" | "scale" | "shift" | "lengths" | "lift" | "scatter" | "probe-space"
-        | "probe-views" => true,
+        "lambda" | "scale" | "shift" | "lengths" | "lift" | "probe-space" | "probe-views" => true,
+        // Q keeps pooled scatter per class
+        "scatter" => !variant.per_class_metric,
         "seed" => variant.lift,
         _ => false,
     }
+}
+
+/// Refuses to join two parts of a class if one of them lacks its sums.
+fn refuse_closed(class: &LearnedClass, other: &LearnedClass) -> Result<()> {
+    let name = class.name.clone();
+    let reason = if class.is_sealed() || other.is_sealed() {
+        MergeRefusal::Sealed { class: name }
+    } else if class.is_closed() || other.is_closed() {
+        MergeRefusal::Compact { class: name }
+    } else {
+        return Ok(());
+    };
+    Err(Error::Merge { reason })
 }
 
 impl Head {
@@ -151,11 +165,15 @@ impl Head {
         Ok((changed, report))
     }
 
-    /// Refuses to change the sums of a sealed class, which has none.
+    /// Refuses to add samples to a class that keeps too little for it, or to take them away.
     pub(super) fn check_open(&self, class: usize) -> Result<()> {
         let class = &self.classes[class];
-        let sealed = || Error::Sealed { class: class.name.clone() };
-        if class.is_sealed() { Err(sealed()) } else { Ok(()) }
+        let name = || class.name.clone();
+        match (class.is_sealed(), class.is_closed()) {
+            (true, _) => Err(Error::Sealed { class: name() }),
+            (false, true) => Err(Error::CompactClass { class: name() }),
+            (false, false) => Ok(()),
+        }
     }
 
     /// The sums of one block of all classes that are not sealed.
@@ -250,13 +268,10 @@ impl Head {
                 let before = ancestor.zip(earlier.get(name));
                 let before = before.map(|(head, &at)| &head.classes[at].statistics);
                 match places.get(name) {
-                    // sealed from the same samples: it is the same class
-                    Some(&place) if class.is_sealed_as(&self.classes[place]) => {}
+                    // closed, and from the same samples: it is the same class
+                    Some(&place) if class.is_closed_as(&self.classes[place]) => {}
                     Some(&place) => {
-                        if class.sealed.is_some() || self.classes[place].sealed.is_some() {
-                            let reason = MergeRefusal::Sealed { class: class.name.clone() };
-                            return Err(Error::Merge { reason });
-                        }
+                        refuse_closed(class, &self.classes[place])?;
                         merged.combine_class(place, &class.statistics, before, apart)?;
                         report.combined.push(class.name.clone());
                     }
@@ -351,6 +366,13 @@ impl Head {
             let [own, other] = [self, other].map(|head| info.read(&head.settings).to_string());
             let reason = MergeRefusal::Setting { name: info.name, own, other };
             return Err(Error::Merge { reason });
+        }
+        let [own, theirs] = [self, other].map(|head| head.settings.scatter);
+        if self.variant.keeps_compact(own) != self.variant.keeps_compact(theirs) {
+            let (own, other) = (own.to_string(), theirs.to_string());
+            return Err(Error::Merge {
+                reason: MergeRefusal::Setting { name: "scatter", own, other },
+            });
         }
         if self.frozen != other.frozen {
             let text = |head: &Self| match &head.frozen {

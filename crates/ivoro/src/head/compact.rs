@@ -24,17 +24,19 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::head::Settings;
-use crate::linalg::{Symmetric, eigen, leading_space, thin_products, times};
+use crate::linalg::{Columns, Symmetric, eigen, leading_space, thin_products, times};
 use crate::matrix::Matrix;
+use crate::vectors::{dot, vectorised};
 
-/// Queries and classes of one task: their whitened vectors stay in the second-level cache, and so do
-/// the products.
-const QUERIES: usize = 40;
-const CLASSES: usize = 8;
+/// Queries of one task: their whitened vectors stay in the second-level cache.
+const QUERIES: usize = 96;
 /// Classes whose covariances are in memory at a time.
 const HELD: usize = 16;
 /// Rows of the whitening triangle that end at the same column.
 const PART: usize = 128;
+
+/// Sums side by side.
+const LANES: usize = 16;
 
 /// What a covariance that has no inverse is called.
 const WHAT: &str = "covariance of a class";
@@ -69,17 +71,23 @@ pub(crate) struct SharedMetric {
 pub(crate) struct Compact {
     origin: Vec<f32>,
     /// `L⁻¹` in parts of its rows, each up to the last column that holds a number.
-    whitener: Vec<Vec<f32>>,
-    /// Whitened centres, one per row.
-    centres: Matrix,
-    /// Directions, class after class, each times the root of |1/λ − 1/ρ|.
-    directions: Matrix,
+    whitener: Vec<Columns>,
+    /// What whitened queries are multiplied with, class after class: the whitened centre, then the
+    /// directions, each times the root of |1/λ − 1/ρ|.
+    rows: Columns,
     classes: Vec<Place>,
 }
 
-/// Where a class lies among the rows, and what does not depend on the query.
+/// Numbers of one task after another: a new place for each would cost more than filling it.
+#[derive(Default)]
+struct Room {
+    heads: Vec<f32>,
+    part: Vec<f32>,
+    products: Vec<f32>,
+}
+
+/// What of a class does not depend on the query.
 struct Place {
-    first: usize,
     /// Rows in which it is wider than elsewhere: they make it nearer. The others make it farther.
     wide: usize,
     /// The product of each row with the class's centre.
@@ -135,14 +143,12 @@ impl Compact {
         let dim = shared.whitener.cols();
         let sizes: Vec<f64> = classes.iter().map(CompactClass::log_volume).collect();
         let least = sizes.iter().copied().fold(f64::INFINITY, f64::min);
-        let (mut centres, mut rows) = (Vec::new(), Vec::new());
+        let mut rows = Vec::new();
         let mut places = Vec::with_capacity(classes.len());
         for (class, size) in classes.iter().zip(sizes) {
-            let first = rows.len() / dim.max(1);
+            rows.extend_from_slice(&class.centre);
             let (wide, at_centre) = class.append_rows(&mut rows);
-            centres.extend_from_slice(&class.centre);
             places.push(Place {
-                first,
                 wide,
                 at_centre,
                 share: class.rest.recip(),
@@ -150,34 +156,29 @@ impl Compact {
                 volume: (volume * (size - least)) as f32,
             });
         }
-        let matrix = |data: Vec<f32>| {
-            let rows = data.len() / dim.max(1);
-            Matrix::new(rows, dim, data).unwrap_or_default()
-        };
         let parts = (0..dim).step_by(PART).map(|first| {
             let end = (first + PART).min(dim);
-            (first..end).flat_map(|row| shared.whitener.row(row)[..end].iter().copied()).collect()
+            let rows = (first..end).flat_map(|row| shared.whitener.row(row)[..end].iter().copied());
+            Columns::new(&rows.collect::<Vec<f32>>(), end)
         });
         let whitener = parts.collect();
-        let (centres, directions) = (matrix(centres), matrix(rows));
-        Self { origin: shared.origin, whitener, centres, directions, classes: places }
+        let rows = Columns::new(&rows, dim);
+        Self { origin: shared.origin, whitener, rows, classes: places }
     }
 
     /// Rows of queries in the whitened space.
-    fn whiten(&self, queries: &[f32]) -> Vec<f32> {
+    fn whiten(&self, queries: &[f32], Room { heads, part, .. }: &mut Room) -> Matrix {
         let dim = self.origin.len();
         let local = less(queries, &self.origin);
-        let mut white = vec![0.0; local.len()];
-        let (mut heads, mut products) = (Vec::new(), Vec::new());
-        for (first, part) in (0..dim).step_by(PART).zip(&self.whitener) {
-            let end = (first + PART).min(dim);
+        let mut white = Matrix::zeros(local.len() / dim, dim);
+        for (first, columns) in (0..dim).step_by(PART).zip(&self.whitener) {
+            let end = first + columns.count();
             heads.clear();
             local.chunks_exact(dim).for_each(|row| heads.extend_from_slice(&row[..end]));
-            products.clear();
-            products.resize(heads.len() / end * (end - first), 0.0);
-            thin_products(&heads, part, end, &mut products);
-            let rows = white.chunks_exact_mut(dim).zip(products.chunks_exact(end - first));
-            rows.for_each(|(white, products)| white[first..end].copy_from_slice(products));
+            part.resize(white.rows() * columns.count(), 0.0);
+            columns.fill(heads, 0..columns.count(), part);
+            let rows = part.chunks_exact(columns.count()).enumerate();
+            rows.for_each(|(row, part)| white.row_mut(row)[first..end].copy_from_slice(part));
         }
         white
     }
@@ -186,49 +187,46 @@ impl Compact {
     pub(crate) fn distances(&self, queries: &Matrix) -> Matrix {
         let mut out = Matrix::zeros(queries.rows(), self.classes.len());
         let (dim, classes) = (queries.cols(), self.classes.len());
-        let tasks = out.as_mut_slice().par_chunks_mut(QUERIES * classes.max(1));
-        tasks.zip(queries.as_slice().par_chunks(QUERIES * dim.max(1))).for_each(
-            |(out, queries)| {
-                let white = self.whiten(queries);
-                let lengths: Vec<f32> =
-                    white.chunks_exact(dim).map(|row| dot(row, row) as f32).collect();
-                let parts = self.classes.par_chunks(CLASSES).enumerate();
-                let parts = parts.map(|(at, places)| self.part(&white, &lengths, at, places));
-                let parts: Vec<Vec<f32>> = parts.collect();
-                for (at, part) in parts.into_iter().enumerate() {
-                    let width = part.len() / lengths.len();
-                    let rows = out.chunks_exact_mut(classes).zip(part.chunks_exact(width));
-                    rows.for_each(|(out, part)| {
-                        out[at * CLASSES..at * CLASSES + width].copy_from_slice(part);
-                    });
-                }
-            },
-        );
+        if queries.rows() * classes * dim == 0 {
+            return out;
+        }
+        // a single task shares out its columns between threads
+        let single = queries.rows() <= QUERIES;
+        let tasks = out.as_mut_slice().par_chunks_mut(QUERIES * classes);
+        let tasks = tasks.zip(queries.as_slice().par_chunks(QUERIES * dim));
+        tasks.for_each_init(Room::default, |room, (out, queries)| {
+            let white = self.whiten(queries, room);
+            let products = if single {
+                self.rows.products(&white).into_vec()
+            } else {
+                let mut products = std::mem::take(&mut room.products);
+                products.resize(white.rows() * self.rows.count(), 0.0);
+                self.rows.fill(white.as_slice(), 0..self.rows.count(), &mut products);
+                products
+            };
+            let rows = out.chunks_exact_mut(classes).zip(white.iter_rows());
+            let rows = rows.zip(products.chunks_exact(self.rows.count()));
+            rows.for_each(|((out, white), products)| self.finish(white, products, out));
+            room.products = products;
+        });
         out
     }
 
-    /// Distances of few whitened queries to few classes.
-    fn part(&self, white: &[f32], lengths: &[f32], at: usize, places: &[Place]) -> Vec<f32> {
-        let (dim, width) = (self.centres.cols(), places.len());
-        let centres = &self.centres.as_slice()[at * CLASSES * dim..][..width * dim];
-        let mut out = vec![0.0; lengths.len() * width];
-        thin_products(white, centres, dim, &mut out);
-        let first = places.first().map_or(0, |place| place.first);
-        let end = places.last().map_or(0, |place| place.first + place.at_centre.len());
-        let rows = &self.directions.as_slice()[first * dim..end * dim];
-        let mut products = vec![0.0; lengths.len() * (end - first)];
-        if end > first {
-            thin_products(white, rows, dim, &mut products);
-        }
-        for (query, (out, length)) in out.chunks_exact_mut(width).zip(lengths).enumerate() {
-            let products = &products[query * (end - first)..][..end - first];
-            for (value, place) in out.iter_mut().zip(places) {
-                let products = &products[place.first - first..][..place.at_centre.len()];
-                let apart = (length + place.length - 2.0 * *value).max(0.0);
-                *value = apart * place.share + place.along(products) + place.volume;
-            }
-        }
-        out
+    /// Distances of one whitened query to all classes, given its products with all rows.
+    fn finish(&self, white: &[f32], products: &[f32], out: &mut [f32]) {
+        let length = dot(white, white) as f32;
+        vectorised(
+            #[inline(always)]
+            || {
+                let mut products = products;
+                for (distance, place) in out.iter_mut().zip(&self.classes) {
+                    let (own, rest) = products.split_at(1 + place.at_centre.len());
+                    products = rest;
+                    let apart = (length + place.length - 2.0 * own[0]).max(0.0);
+                    *distance = apart * place.share + place.along(&own[1..]) + place.volume;
+                }
+            },
+        );
     }
 
     /// What a class pays for its volume.
@@ -239,12 +237,12 @@ impl Compact {
 
 impl Place {
     /// Σ (1/λ_i − 1/ρ)·(v_i·(t − t_c))².
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
     fn along(&self, products: &[f32]) -> f32 {
-        let square = |(product, at): (&f32, &f32)| (product - at) * (product - at);
         let (wide, narrow) = products.split_at(self.wide);
         let (wide_at, narrow_at) = self.at_centre.split_at(self.wide);
-        let farther: f32 = narrow.iter().zip(narrow_at).map(square).sum();
-        farther - wide.iter().zip(wide_at).map(square).sum::<f32>()
+        squares_apart(narrow, narrow_at) - squares_apart(wide, wide_at)
     }
 }
 
@@ -377,7 +375,7 @@ impl Base {
         let share = self.shared.share;
         let pooled = if share > 0.0 { weight.pooled / share } else { 1.0 };
         let ridged = (1.0 - pooled) * self.shared.floor;
-        let space = leading_space(covariance, self.whitener.as_ref(), rank, most);
+        let space = leading_space(covariance, Some(self.whitener.as_ref()), rank, most);
         let gram = times(space.raw.as_ref().transpose(), space.raw.as_ref());
         let size = gram.nrows();
         let metric = Mat::from_fn(size, size, |row, col| {
@@ -403,6 +401,25 @@ impl Base {
         let directions = to_rows(directions.as_ref())?;
         Ok(CompactClass { centre, directions, variances, rest: rest as f32 })
     }
+}
+
+/// Squared distance of two short rows, in sums side by side.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "must be inlined into the dispatched instruction set")]
+fn squares_apart(a: &[f32], b: &[f32]) -> f32 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut sums = [0f32; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += (a[lane] - b[lane]) * (a[lane] - b[lane]);
+        }
+    }
+    for ((sum, a), b) in sums.iter_mut().zip(a_rest).zip(b_rest) {
+        *sum += (a - b) * (a - b);
+    }
+    let eight: [f32; 8] = std::array::from_fn(|at| sums[at] + sums[at + 8]);
+    let four: [f32; 4] = std::array::from_fn(|at| eight[at] + eight[at + 4]);
+    (four[0] + four[2]) + (four[1] + four[3])
 }
 
 /// Rows less a point.
@@ -431,8 +448,4 @@ fn mean_row(rows: &Matrix) -> Vec<f32> {
         sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value));
     }
     sums.into_iter().map(|sum| (sum / rows.rows().max(1) as f64) as f32).collect()
-}
-
-fn dot(a: &[f32], b: &[f32]) -> f64 {
-    a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
 }

@@ -125,11 +125,11 @@ pub(crate) struct DiagramSet {
     pub(crate) gamma: f32,
     pub(crate) pairs: Pairs,
     pub(crate) rule: Rule,
-    /// See [`Head::typical_distances`](crate::Head::typical_distances); measured when first needed.
+    /// See [`Head::typical_distances`](crate::head::Head::typical_distances); measured when first needed.
     pub(crate) typical_distances: OnceLock<Vec<f64>>,
     /// Usual distance to the own class of each block under W and Q; 0 where it is not known.
     pub(crate) usual: Vec<f64>,
-    /// See [`Head::background`](crate::Head::background); built when first needed.
+    /// See [`Head::background`](crate::head::Head::background); built when first needed.
     pub(crate) background: OnceLock<Background>,
     /// The index, if there is to be one; built when first asked.
     pub(crate) index: OnceLock<Option<Indexed>>,

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
 use crate::head::compose::{Composed, Stage};
 use crate::head::place::{Place, scales_columns};
-use crate::head::settings::ProbeViews;
+use crate::head::settings::{ProbeViews, ScatterKept};
 use crate::head::{
     Arrival, Before, Frame, Head, LearnedClass, LearnedPhase, MOST, Updated, Variant,
 };
@@ -13,7 +15,9 @@ use crate::matrix::Matrix;
 use crate::probe_cache::Fit;
 use crate::regression::{FitOptions, Objective, Penalty, fit};
 use crate::samples::Samples;
-use crate::statistics::{ClassStatistics, Grid, SecondMoments, Sums, sums_by_class};
+use crate::statistics::{
+    ClassStatistics, CompactScatter, Grid, SecondMoments, Sums, sums_by_class,
+};
 
 /// Bytes of the longest name of a class.
 const LONGEST_NAME: usize = 4096;
@@ -123,6 +127,7 @@ impl Head {
         let single = self.frame.as_ref().is_some_and(|frame| {
             frame.dims.len() == 1 && frame.places.iter().all(|place| place.exponents.is_empty())
         });
+        let single = single && self.settings.scatter != ScatterKept::Compact;
         let Variant { whiten, divide, residual, .. } = self.variant;
         single && whiten && !divide && !residual && self.settings.gamma == 1.0
     }
@@ -241,6 +246,7 @@ impl Head {
     ) -> Result<(Vec<ClassStatistics>, Option<Vec<SecondMoments>>)> {
         let classes = batch.names.len();
         let per_class = self.variant.keeps_second_per_class(self.settings.scatter);
+        let compact = self.variant.keeps_compact(self.settings.scatter);
         let mut statistics = vec![ClassStatistics::empty(&frame.dims, per_class); classes];
         for &label in &batch.labels {
             statistics[label as usize].count += 1;
@@ -252,7 +258,10 @@ impl Head {
             for (class, sums) in statistics.iter_mut().zip(sums) {
                 class.blocks[index] = sums;
             }
-            if per_class {
+            if compact {
+                let rank = self.settings.scatter_rank;
+                add_compact(&mut statistics, block, &batch.labels, index, (grid, rank))?;
+            } else if per_class {
                 add_second(&mut statistics, block, &batch.labels, index, grid)?;
             } else if self.variant.whiten {
                 let mut moments = SecondMoments::zeros(block.cols());
@@ -383,6 +392,24 @@ fn add_second(
         }
     }
     Ok(())
+}
+
+/// Describes how each class spreads.
+fn add_compact(
+    statistics: &mut [ClassStatistics],
+    block: &Matrix,
+    labels: &[u32],
+    index: usize,
+    (grid, rank): (Grid, usize),
+) -> Result<()> {
+    let mut rows: Vec<Vec<usize>> = vec![Vec::new(); statistics.len()];
+    labels.iter().enumerate().for_each(|(row, &label)| rows[label as usize].push(row));
+    statistics.par_iter_mut().zip(rows).try_for_each(|(kept, rows)| {
+        let mean = kept.blocks[index].mean(kept.count, grid);
+        let compact = CompactScatter::of(&block.select(&rows), &mean, rank, grid)?;
+        kept.compact.get_or_insert_default().push(compact);
+        Ok(())
+    })
 }
 
 /// Class means of a block that is not kept: where a probe of D starts.

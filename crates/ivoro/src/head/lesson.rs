@@ -203,7 +203,8 @@ fn processor() -> String {
 
 /// Count and sums alone.
 fn tally(kept: &ClassStatistics) -> ClassStatistics {
-    ClassStatistics { count: kept.count, blocks: kept.blocks.clone(), second: None }
+    let (count, blocks) = (kept.count, kept.blocks.clone());
+    ClassStatistics { count, blocks, second: None, compact: None }
 }
 
 fn difference(

@@ -14,6 +14,7 @@ mod diagram_set;
 mod indexed;
 mod learn;
 mod lesson;
+mod map;
 mod measure;
 mod pictures;
 mod place;
@@ -37,6 +38,7 @@ pub(crate) use compose::{Composed, Stage, compose};
 use diagram_set::{DiagramSet, Metric};
 pub(crate) use indexed::Indexed;
 pub use indexed::{Approximation, INDEXED_FROM, Search};
+pub use map::ClassMap;
 pub(crate) use place::{Place, add_ridge, scales_columns};
 pub use retract::{Retracted, Retraction};
 pub(crate) use seal::{Codes, Frozen, SealedBlock};
@@ -111,7 +113,8 @@ pub(crate) struct LearnedPhase {
 /// matrix of second moments.
 ///
 /// ```
-/// use ivoro::{Head, Matrix, Samples, Settings, Variant};
+/// use ivoro::head::Head;
+/// use ivoro::{Matrix, Samples, Settings, Variant};
 /// let points = Matrix::new(4, 2, vec![0.0, 0.1, 0.1, 0.0, 5.0, 5.1, 5.1, 5.0])?;
 /// let mut head = Head::new("iVoro".parse::<Variant>()?, Settings::default())?;
 /// head.learn(&Samples::single("monday", points, vec![0, 0, 1, 1], 2)?)?;
@@ -235,7 +238,8 @@ impl Head {
     pub(crate) fn learns_alike(&self, settings: &Settings) -> bool {
         let Settings { ridge, prior, volume, rank, .. } = self.settings;
         let theirs = Settings { ridge, prior, volume, rank, ..settings.clone() };
-        self.is_additive() && self.variant.is_metric() && theirs == self.settings
+        let trained = self.variant.divide || self.variant.residual;
+        !trained && self.variant.is_metric() && theirs == self.settings
     }
 
     /// The same numbers, measured with other settings.
@@ -257,7 +261,8 @@ impl Head {
 
     /// Whether all that is kept are sums, so that samples can be taken away again.
     pub(crate) fn is_additive(&self) -> bool {
-        !self.variant.divide && !self.variant.residual
+        let compact = self.variant.keeps_compact(self.settings.scatter);
+        !self.variant.divide && !self.variant.residual && !compact
     }
 
     /// Dimension of each block.

@@ -14,6 +14,7 @@ use crate::samples::Samples;
 /// use ivoro::{Forgetting, Retraction};
 /// let how = Retraction::default();
 /// assert_eq!((how.probes, how.inexact, how.recomputed), (Forgetting::Exact, false, false));
+/// assert!(!how.kept);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retraction {
@@ -25,6 +26,9 @@ pub struct Retraction {
     /// Whether a network computed the features once more: their last digits then depend on what else it
     /// computed together with them.
     pub recomputed: bool,
+    /// Whether these are the very numbers that were learned, kept by whoever gave them. Then the journal
+    /// need not know the lesson: they may be any part of it.
+    pub kept: bool,
 }
 
 /// What a retraction took.

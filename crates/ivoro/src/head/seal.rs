@@ -185,9 +185,15 @@ impl LearnedClass {
         self.sealed.is_some()
     }
 
-    /// Whether both are sealed, from the same samples.
-    pub(crate) fn is_sealed_as(&self, other: &Self) -> bool {
-        self.is_sealed() && self == other
+    /// Whether it keeps too little of how it spreads for samples to be added or taken away: it is sealed,
+    /// or its scatter is compact.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_sealed() || self.statistics.compact.is_some()
+    }
+
+    /// Whether both are closed, from the same samples.
+    pub(crate) fn is_closed_as(&self, other: &Self) -> bool {
+        self.is_closed() && self == other
     }
 }
 
@@ -226,7 +232,8 @@ impl Head {
         }
         for (&at, sealed) in places.iter().zip(sealed) {
             let class = &mut changed.classes[at];
-            (class.statistics.blocks, class.statistics.second) = (Vec::new(), None);
+            let statistics = &mut class.statistics;
+            (statistics.blocks, statistics.second, statistics.compact) = (Vec::new(), None, None);
             class.sealed = Some(sealed);
         }
         changed.frozen = Some(frozen);

@@ -61,12 +61,15 @@ pub enum ScatterKept {
     Pooled,
     /// One matrix per class: forgetting is exact.
     PerClass,
+    /// Of each class few directions and the variance of each feature, in whole numbers: small, and
+    /// forgetting is exact. Samples can't be added to such a class or taken away.
+    Compact,
 }
 
 /// In how many directions a class's own metric differs from the pooled one (Q).
 ///
 /// ```
-/// use ivoro::settings::Rank;
+/// use ivoro::head::settings::Rank;
 /// assert_eq!("32".parse::<Rank>()?, Rank::Directions(32));
 /// assert_eq!(Rank::Full.to_string(), "full");
 /// # Ok::<(), ivoro::Error>(())
@@ -165,5 +168,5 @@ text_choice!(ProbeViews, "probe-views", "write sisters or separate",
     "sisters" => Sisters, "separate" => Separate);
 text_choice!(RidgePer, "ridge-per", "write mean, feature or auto",
     "mean" => Mean, "feature" => Feature, "auto" => Auto);
-text_choice!(ScatterKept, "scatter", "write pooled or per-class",
-    "pooled" => Pooled, "per-class" => PerClass);
+text_choice!(ScatterKept, "scatter", "write pooled, per-class or compact",
+    "pooled" => Pooled, "per-class" => PerClass, "compact" => Compact);

@@ -175,7 +175,13 @@ impl Variant {
 
     /// Whether second moments are kept for every class, given who keeps those of W.
     pub(crate) fn keeps_second_per_class(&self, scatter: ScatterKept) -> bool {
-        self.per_class_metric || self.whiten && scatter == ScatterKept::PerClass
+        let compact = scatter == ScatterKept::Compact;
+        !compact && (self.per_class_metric || self.whiten && scatter == ScatterKept::PerClass)
+    }
+
+    /// Whether how a class spreads is kept in few numbers of its own.
+    pub(crate) fn keeps_compact(&self, scatter: ScatterKept) -> bool {
+        self.is_metric() && scatter == ScatterKept::Compact
     }
 
     /// Reads the letters behind `iVoro-`; returns what could not be read.

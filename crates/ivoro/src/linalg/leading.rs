@@ -20,6 +20,22 @@ const BLOCKS: usize = 6;
 /// Seed of the directions to begin with.
 const SEED: u64 = 0x1D_1EC7;
 
+/// A covariance that columns can be multiplied by, on one thread.
+pub(crate) trait Covariance {
+    fn dim(&self) -> usize;
+    fn times(&self, columns: MatRef<'_, f64>) -> Mat<f64>;
+}
+
+impl Covariance for Symmetric {
+    fn dim(&self) -> usize {
+        self.dim()
+    }
+
+    fn times(&self, columns: MatRef<'_, f64>) -> Mat<f64> {
+        self.times(columns)
+    }
+}
+
 /// A space of few dimensions that a class spreads in, for a covariance C in the space that a
 /// whitening matrix W leads to.
 pub(crate) struct LeadingSpace {
@@ -31,14 +47,18 @@ pub(crate) struct LeadingSpace {
     pub(crate) covariance: Mat<f64>,
 }
 
-/// A space that holds nearly all of the `rank` leading directions of `W·C·Wᵀ`, given Wᵀ; C is known
-/// to have no more than `most` directions.
+/// A space that holds nearly all of the `rank` leading directions of `W·C·Wᵀ`, given Wᵀ, or of C; C is
+/// known to have no more than `most` directions.
 pub(crate) fn leading_space(
-    covariance: &Symmetric,
-    whitener: MatRef<'_, f64>,
+    covariance: &impl Covariance,
+    whitener: Option<MatRef<'_, f64>>,
     rank: usize,
     most: usize,
 ) -> LeadingSpace {
+    let turned = |matrix: Option<MatRef<'_, f64>>, columns: MatRef<'_, f64>| match matrix {
+        Some(matrix) => times(matrix, columns),
+        None => columns.to_owned(),
+    };
     let dim = covariance.dim();
     let (sought, most) = (rank + BEYOND, most.min(dim));
     let (width, columns) = if sought >= most {
@@ -54,12 +74,12 @@ pub(crate) fn leading_space(
     let (mut raw, mut images) = (basis.clone(), basis.clone());
     for first in (0..columns).step_by(width.max(1)) {
         let count = width.min(columns - first);
-        let next = times(whitener.transpose(), products.subcols(0, count));
+        let next = turned(whitener.map(MatRef::transpose), products.subcols(0, count));
         let block = orthogonal(basis.subcols(0, first), next);
-        let turned = times(whitener, block.as_ref());
-        products = covariance.times(turned.as_ref());
+        let back = turned(whitener, block.as_ref());
+        products = covariance.times(back.as_ref());
         basis.subcols_mut(first, count).copy_from(&block);
-        raw.subcols_mut(first, count).copy_from(&turned);
+        raw.subcols_mut(first, count).copy_from(&back);
         images.subcols_mut(first, count).copy_from(&products);
     }
     let covariance = times(raw.as_ref().transpose(), images.as_ref());
@@ -129,7 +149,7 @@ mod tests {
     #[test]
     fn few_samples_leave_nothing_out() {
         let matrix = covariance(150, 9);
-        let space = leading_space(&matrix, identity(150).as_ref(), 9, 9);
+        let space = leading_space(&matrix, None, 9, 9);
         let (values, _) = eigen(space.covariance.as_ref(), "test", 0.0).unwrap();
         let trace: f64 = matrix.diagonal().iter().sum();
         assert!((values.iter().sum::<f64>() - trace).abs() < 1e-9 * trace, "{values:?} {trace}");
@@ -140,7 +160,7 @@ mod tests {
         let matrix = covariance(150, 400);
         let whole = Mat::from_fn(150, 150, |row, col| matrix.get(row, col));
         let (expected, _) = eigen(whole.as_ref(), "test", 0.0).unwrap();
-        let space = leading_space(&matrix, identity(150).as_ref(), 12, 399);
+        let space = leading_space(&matrix, Some(identity(150).as_ref()), 12, 399);
         let (found, _) = eigen(space.covariance.as_ref(), "test", 0.0).unwrap();
         for (found, expected) in found.iter().zip(&expected).take(8) {
             assert!((found / expected - 1.0).abs() < 0.01, "{found} {expected}");

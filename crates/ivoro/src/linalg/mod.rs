@@ -13,7 +13,7 @@ mod thin;
 
 pub use columns::Columns;
 pub(crate) use columns::chain;
-pub(crate) use leading::{eigen, leading_space, times};
+pub(crate) use leading::{Covariance, eigen, leading_space, times};
 pub use mahalanobis::{mahalanobis, squared_distance};
 pub use product::{fill_products, times_transposed, times_transposed_alike};
 pub(crate) use symmetric::tile_rows;

@@ -101,6 +101,11 @@ impl Model {
     ) -> Result<Receipt> {
         let mut changed = self.clone();
         change(&mut changed)?;
+        if changed.head.variant().keeps_compact(changed.head.settings().scatter) {
+            let what = "a receipt with a compact scatter: samples can't be taken away from its classes; \
+                        forget takes a class out without one";
+            return Err(Error::Unsupported { what: what.to_owned() });
+        }
         // after the change: a model that is begun has its range of values only then
         let head = changed.head.of_a_lesson(samples)?;
         let known = self.head.places();

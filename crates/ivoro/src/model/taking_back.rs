@@ -29,14 +29,14 @@ impl Model {
         self.journal.strike(class);
     }
 
-    /// Takes samples back that were learned or added; see [`Head::retract`](crate::Head::retract).
+    /// Takes samples back that were learned or added; see [`Head::retract`](crate::head::Head::retract).
     /// Settings chosen on the base phase stay as they are; what was measured of a class without any sample
     /// left goes with it.
     ///
     /// The features have to be, bit for bit, those that were learned. Where that is not known – the letters N
     /// and K, or a network, computed them on another machine, or among other images – it is refused
     /// ([`Error::OtherFeatures`]), unless the journal has the very same lesson, or nothing is left of its
-    /// classes. A [receipt](crate::Receipt) takes samples back anywhere.
+    /// classes, or they were [kept](Retraction::kept). A [receipt](crate::Receipt) takes samples back anywhere.
     ///
     /// ```
     /// # use ivoro::{Matrix, Model, Samples, Variant};
@@ -90,7 +90,7 @@ impl Model {
         Ok(retracted)
     }
 
-    /// Makes two classes one, without any sample; see [`Head::join`](crate::Head::join).
+    /// Makes two classes one, without any sample; see [`Head::join`](crate::head::Head::join).
     pub fn join(&mut self, class: &str, into: &str, how: Forgetting) -> Result<()> {
         let names = vec![class.to_owned()];
         self.entered(Verb::Relabel, names, Some(into), |model| {
@@ -115,7 +115,8 @@ impl Model {
         if how.inexact {
             return Ok(());
         }
-        let (learned, back) = self.journal.lesson(&taken.lesson());
+        let kept = how.kept;
+        let (learned, back) = if kept { (0, 0) } else { self.journal.lesson(&taken.lesson()) };
         if learned > 0 && back >= learned {
             let class = taken.classes().first().map_or_else(String::new, |it| it.name.clone());
             return Err(Error::NotGiven { class, reason: NotGiven::Again });
@@ -123,7 +124,7 @@ impl Model {
         if learned > 0 || self.head.is_all_of(taken) {
             return Ok(());
         }
-        let networks = how.recomputed || self.network.is_some();
+        let networks = !kept && (how.recomputed || self.network.is_some());
         let here = self.arithmetic();
         let elsewhere = here.is_some_and(|here| self.machines.iter().ne([here]));
         if networks || elsewhere { Err(Error::OtherFeatures { networks }) } else { Ok(()) }

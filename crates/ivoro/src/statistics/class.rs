@@ -1,5 +1,6 @@
 //! What is kept of one class.
 
+use super::compact::CompactScatter;
 use super::moments::SecondMoments;
 use super::sums::Sums;
 use crate::error::{Error, Result};
@@ -13,6 +14,8 @@ pub struct ClassStatistics {
     pub blocks: Vec<Sums>,
     /// Second moments, one entry a block, where the model keeps them per class.
     pub second: Option<Vec<SecondMoments>>,
+    /// How the class spreads in few numbers, one entry a block, where the model keeps no more of it.
+    pub compact: Option<Vec<CompactScatter>>,
 }
 
 impl ClassStatistics {
@@ -20,7 +23,7 @@ impl ClassStatistics {
     pub fn empty(dims: &[usize], second: bool) -> Self {
         let blocks = dims.iter().map(|&dim| Sums::zeros(dim)).collect();
         let second = second.then(|| dims.iter().map(|&dim| SecondMoments::zeros(dim)).collect());
-        Self { count: 0, blocks, second }
+        Self { count: 0, blocks, second, compact: None }
     }
 
     /// Adds (`sign` = 1) or takes away (−1) another statistic of the same shape.

@@ -11,6 +11,7 @@
 //! become 128 bits wide. So it does not matter which samples came first.
 
 mod class;
+mod compact;
 mod grid;
 mod halves;
 mod moments;
@@ -19,6 +20,8 @@ mod sums;
 mod tally;
 
 pub use class::ClassStatistics;
+pub(crate) use compact::CompactNumbers;
+pub use compact::CompactScatter;
 pub use grid::Grid;
 pub(crate) use halves::joined;
 pub(crate) use moments::within_scatter;
@@ -214,7 +217,8 @@ mod tests {
         let sums = &sums_by_class(&points, &[0; 30], &names(1), coarse, "test").unwrap()[0];
         let mut second = SecondMoments::zeros(7);
         second.add(&points, coarse).unwrap();
-        let mut finer = ClassStatistics { count: 30, blocks: vec![sums.clone()], second: None };
+        let blocks = vec![sums.clone()];
+        let mut finer = ClassStatistics { count: 30, blocks, second: None, compact: None };
         finer.second = Some(vec![second.clone()]);
         finer.refine(&[8], "test").unwrap();
         assert_eq!(finer.blocks[0].mean(30, fine), sums.mean(30, coarse));

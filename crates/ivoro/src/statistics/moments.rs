@@ -22,6 +22,8 @@ const PANEL: usize = 256;
 const OWN_SUMS: usize = 1024;
 /// Tasks with sums of their own, at most about.
 const TASKS: usize = 64;
+/// The largest whole number that is multiplied at once: the limit of a grid in its own units.
+const WITHIN: f32 = (1u32 << 21) as f32;
 /// Adding and subtracting 1.5 · 2⁵² rounds an `f64` to the nearest integer.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 /// Bits of a part of a value beyond the range, and how many parts there are: two of them added stay
@@ -82,13 +84,23 @@ impl SecondMoments {
         let overflow =
             || Error::CountOverflow { class: "all".to_owned(), count: rows.rows() as u64 };
         let limit = (grid.limit() as f32).min(f32::MAX);
+        self.add_scaled(rows, limit, scale).ok_or_else(overflow)
+    }
+
+    /// The same for rows of whole numbers.
+    pub(super) fn add_whole(&mut self, rows: &Matrix) -> Option<()> {
+        if self.dim == 0 { Some(()) } else { self.add_scaled(rows, WITHIN, 1.0) }
+    }
+
+    /// Adds rows that are multiplied by `scale`; values beyond the limit take longer.
+    fn add_scaled(&mut self, rows: &Matrix, limit: f32, scale: f64) -> Option<()> {
         if too_large(rows.as_slice(), limit).is_none() {
-            return self.add_within(rows, scale).ok_or_else(overflow);
+            return self.add_within(rows, scale);
         }
         let beyond = |row: &usize| too_large(rows.row(*row), limit).is_some();
         let (beyond, within): (Vec<usize>, Vec<usize>) = (0..rows.rows()).partition(beyond);
-        self.add_within(&rows.select(&within), scale).ok_or_else(overflow)?;
-        self.add_beyond(&rows.select(&beyond), scale).ok_or_else(overflow)
+        self.add_within(&rows.select(&within), scale)?;
+        self.add_beyond(&rows.select(&beyond), scale)
     }
 
     /// Adds rows whose values lie beyond the range. A value is cut into parts of 20 bits, and the
@@ -127,12 +139,36 @@ impl SecondMoments {
     fn add_times(&mut self, rows: &Matrix, factor: i128) -> Option<()> {
         let mut products = Self::zeros(self.dim);
         products.add_within(rows, 1.0)?;
-        for ((low, high), more) in self.tiles.iter_mut().zip(&mut self.high).zip(products.tiles) {
-            let sums = more.iter().enumerate().map(|(at, &more)| {
-                let more = i128::from(more).checked_mul(factor)?;
+        self.combine_times(&products, factor)
+    }
+
+    /// Adds other second moments, times a factor.
+    pub(super) fn combine_times(&mut self, other: &Self, factor: i128) -> Option<()> {
+        let others = other.tiles.par_iter().zip(&other.high);
+        let tiles = self.tiles.par_iter_mut().zip(&mut self.high).zip(others);
+        tiles.try_for_each(|((low, high), (more, more_high))| {
+            let sums = (0..more.len()).map(|at| {
+                let more = halves::number(more, more_high, at).checked_mul(factor)?;
                 halves::number(low, high, at).checked_add(more)
             });
             let sums: Vec<i128> = sums.collect::<Option<_>>()?;
+            (*low, *high) = halves::split(&sums);
+            Some(())
+        })
+    }
+
+    /// Adds to each sum of squares a number of its own.
+    pub(super) fn add_to_diagonal(&mut self, squares: &[i128]) -> Option<()> {
+        let places = tile_rows(self.dim);
+        for ((low, high), (first, rows, cols)) in
+            self.tiles.iter_mut().zip(&mut self.high).zip(places)
+        {
+            let number = |at: usize| halves::number(low, high, at);
+            let mut sums: Vec<i128> = (0..low.len()).map(number).collect();
+            for (row, more) in squares[first..first + rows].iter().enumerate() {
+                let sum = &mut sums[row * cols + first + row];
+                *sum = sum.checked_add(*more)?;
+            }
             (*low, *high) = halves::split(&sums);
         }
         Some(())

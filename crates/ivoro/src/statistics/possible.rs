@@ -98,7 +98,8 @@ mod tests {
         let blocks = sums_by_class(points, &labels, &names, grid, "test").unwrap();
         let mut second = SecondMoments::zeros(points.cols());
         second.add(points, grid).unwrap();
-        ClassStatistics { count: points.rows() as u64, blocks, second: Some(vec![second]) }
+        let (count, second) = (points.rows() as u64, Some(vec![second]));
+        ClassStatistics { count, blocks, second, compact: None }
     }
 
     #[test]

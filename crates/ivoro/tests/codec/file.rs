@@ -9,8 +9,17 @@ use serde_json::{Map, Value, json};
 
 /// Two phases of two classes each.
 pub(crate) fn model(variant: &str) -> Model {
+    keeping(variant, ScatterKept::PerClass)
+}
+
+/// The same with a compact scatter.
+pub(crate) fn compact_model(variant: &str) -> Model {
+    keeping(variant, ScatterKept::Compact)
+}
+
+fn keeping(variant: &str, scatter: ScatterKept) -> Model {
     let settings =
-        Settings { lift: 20, iterations: 5, scatter: ScatterKept::PerClass, ..Settings::default() };
+        Settings { lift: 20, iterations: 5, scatter, scatter_rank: 2, ..Settings::default() };
     let mut model =
         Model::new(variant.parse().unwrap(), ModelOptions { settings, ..Default::default() });
     for first in [0, 2] {

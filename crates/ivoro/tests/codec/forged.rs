@@ -2,7 +2,7 @@ use ivoro::model::AskOptions;
 use ivoro::{Error, SealOptions};
 use serde_json::json;
 
-use crate::file::{Parts, assert_malformed, bytes_of, features, loaded, model};
+use crate::file::{Parts, assert_malformed, bytes_of, compact_model, features, loaded, model};
 
 fn parts(variant: &str) -> Parts {
     Parts::of(&bytes_of(&model(variant)))
@@ -344,4 +344,35 @@ fn sealed_numbers_that_can_not_be() {
     let mut short = sealed();
     short.header.remove("sealed.0.directions");
     assert!(loaded(&short.bytes()).is_err());
+}
+
+#[test]
+fn numbers_of_a_compact_scatter_that_can_not_be() {
+    let compact = || Parts::of(&bytes_of(&compact_model("iVoro-W")));
+    assert!(loaded(&compact().signed().bytes()).is_ok());
+    let forged = |name: &str, bytes: &[u8]| {
+        compact().overwrite(&format!("compact.0.{name}"), bytes).signed().bytes()
+    };
+    for rank in [-1i64, 4, i64::MAX] {
+        assert_malformed(&forged("ranks", &rank.to_le_bytes()), "number of directions");
+    }
+    assert_malformed(&forged("ranks", &3i64.to_le_bytes()), "compact.0.factors");
+    for (name, value) in [
+        ("grids", 133i64),
+        ("grids", i64::MIN),
+        ("shifts", -1),
+        ("shifts", 65),
+        ("factors", 0),
+        ("factors", 1 << 51),
+        ("factors", (1 << 17) + 1),
+    ] {
+        assert_malformed(&forged(name, &value.to_le_bytes()), "a number that can't be");
+    }
+    assert_malformed(&forged("variances", &(-1i16).to_le_bytes()), "a number that can't be");
+    let mut short = compact();
+    short.header.remove("compact.0.directions");
+    assert!(loaded(&short.bytes()).is_err());
+    // units so far apart that no sum could hold both are an error when the metric is built
+    let far = loaded(&forged("grids", &(-120i64).to_le_bytes())).unwrap();
+    let _ = far.ask(&features(0), AskOptions::default());
 }

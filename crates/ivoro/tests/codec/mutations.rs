@@ -6,10 +6,13 @@ use ivoro::model::AskOptions;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::file::{Parts, bytes_of, features, loaded, model};
+use crate::file::{Parts, bytes_of, compact_model, features, loaded, model};
 
-static FILES: LazyLock<Vec<Vec<u8>>> =
-    LazyLock::new(|| ["iVoro", "iVoro-NWDR", "iVoro-NKW"].map(|v| bytes_of(&model(v))).to_vec());
+static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let mut models = ["iVoro", "iVoro-NWDR", "iVoro-NKW"].map(model).to_vec();
+    models.push(compact_model("iVoro-NW"));
+    models.iter().map(bytes_of).collect()
+});
 
 /// Loads and uses what was loaded.
 fn use_it(bytes: &[u8]) {
@@ -18,7 +21,7 @@ fn use_it(bytes: &[u8]) {
         .ask(&features(0), AskOptions { false_rejection: Some(0.05), ..AskOptions::default() });
     let _ = model.update(&features(2));
     let _ = model.learn(&features(0));
-    let _ = ivoro::audit::audit(model.head());
+    let _ = ivoro::head::audit::audit(model.head());
 }
 
 /// Every place in a description.
@@ -52,7 +55,7 @@ fn replacement() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn bytes_changed_at_random(
-        file in 0usize..3,
+        file in 0usize..4,
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
         let mut bytes = FILES[file].clone();
@@ -65,7 +68,7 @@ proptest! {
 
     #[test]
     fn bytes_cut_out_or_doubled(
-        file in 0usize..3, from in any::<prop::sample::Index>(), length in 1usize..200, cut: bool,
+        file in 0usize..4, from in any::<prop::sample::Index>(), length in 1usize..200, cut: bool,
     ) {
         let bytes = &FILES[file];
         let from = from.index(bytes.len());
@@ -76,7 +79,7 @@ proptest! {
 
     #[test]
     fn signed_numbers_changed_at_random(
-        file in 0usize..3,
+        file in 0usize..4,
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
     ) {
         let mut parts = Parts::of(&FILES[file]);
@@ -89,7 +92,7 @@ proptest! {
 
     #[test]
     fn a_signed_description_changed_at_random(
-        file in 0usize..3, at in any::<prop::sample::Index>(), value in replacement(),
+        file in 0usize..4, at in any::<prop::sample::Index>(), value in replacement(),
     ) {
         let parts = Parts::of(&FILES[file]).describe(|description| {
             let mut all = Vec::new();

@@ -1,7 +1,8 @@
 use ivoro::calibration::softmin;
+use ivoro::head::Head;
 use ivoro::head::{Forgetting, ScatterKept, Settings};
 use ivoro::model::{AskOptions, BurstRule, Prediction};
-use ivoro::{Error, Head, Matrix, Model, ModelOptions, Retraction, Samples, View};
+use ivoro::{Error, Matrix, Model, ModelOptions, Retraction, Samples, View};
 
 use crate::data::{
     CLASSES, Numbers, blobs, every_variant, learned, phase, phases, queries, small, train, variant,

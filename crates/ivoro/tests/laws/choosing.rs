@@ -1,8 +1,9 @@
 use std::sync::{Arc, Mutex};
 
+use ivoro::head::Head;
 use ivoro::random::normals;
 use ivoro::tune::{Choice, Given, Tuner};
-use ivoro::{Budget, Error, Forgetting, Head, Matrix, Model, ModelOptions, Samples, Variant};
+use ivoro::{Budget, Error, Forgetting, Matrix, Model, ModelOptions, Samples, Variant};
 
 use crate::data::{blobs, small};
 

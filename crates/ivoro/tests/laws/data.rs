@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use ivoro::head::Head;
 use ivoro::head::{ProbeViews, Settings};
 use ivoro::transform::Transform;
-use ivoro::{Head, Matrix, Points, Samples, Variant, View};
+use ivoro::{Matrix, Points, Samples, Variant, View};
 
 /// Dimensions of the last layer and of the block before it.
 pub(crate) const DIMS: [usize; 2] = [7, 5];

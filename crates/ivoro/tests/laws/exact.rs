@@ -1,5 +1,6 @@
+use ivoro::head::Head;
 use ivoro::head::{ScatterKept, Settings};
-use ivoro::{Head, Samples, Variant};
+use ivoro::{Samples, Variant};
 
 use crate::data::{every_variant, half, learned, phases, small, train};
 

@@ -1,5 +1,6 @@
+use ivoro::head::Head;
 use ivoro::head::{Forgetting, ScatterKept, Settings};
-use ivoro::{Error, Head, Samples, Variant};
+use ivoro::{Error, Samples, Variant};
 
 use crate::data::{CLASSES, every_variant, learned, phases, queries, small, train, variant};
 

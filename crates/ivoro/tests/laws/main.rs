@@ -3,6 +3,7 @@
 
 mod ask;
 mod choosing;
+mod compact;
 mod data;
 mod diagrams;
 mod exact;

@@ -1,5 +1,6 @@
+use ivoro::head::Head;
 use ivoro::head::{Forgetting, Pairs, Rank, RidgePer, ScatterKept, Settings};
-use ivoro::{Error, Head, Samples, Variant};
+use ivoro::{Error, Samples, Variant};
 
 use crate::data::{every_variant, half, learned, phase, phases, queries, small, train, variant};
 

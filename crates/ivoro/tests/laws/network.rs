@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use ivoro::{Error, ImageFit, Model, ModelOptions, NetworkDescription, Retraction, Samples, codec};
+use ivoro::network::ImageFit;
+use ivoro::{Error, Model, ModelOptions, NetworkDescription, Retraction, Samples, codec};
 
 use crate::data::{phases, small, train, variant};
 

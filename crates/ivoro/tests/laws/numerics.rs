@@ -1,10 +1,11 @@
 //! Numbers of any size, anywhere: what must not change when features are moved, scaled, asked alone or
 //! learned in another order.
 
+use ivoro::head::Head;
 use ivoro::head::{RidgePer, ScatterKept, Settings};
 use ivoro::random::normals;
 use ivoro::transform::Transform;
-use ivoro::{Error, Head, Matrix, Model, ModelOptions, Points, Samples, Variant, View, codec};
+use ivoro::{Error, Matrix, Model, ModelOptions, Points, Samples, Variant, View, codec};
 
 use crate::data::{Numbers, every_variant, learned, names, small, variant};
 

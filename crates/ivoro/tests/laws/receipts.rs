@@ -8,7 +8,7 @@ use ivoro::{Error, Model, ModelOptions, Receipt, Retraction, Samples, Variant};
 use crate::data::{every_variant, half, learned, phase, phases, queries, small, train, variant};
 
 const DROPPING: Retraction =
-    Retraction { probes: Forgetting::DropProbes, inexact: false, recomputed: false };
+    Retraction { probes: Forgetting::DropProbes, inexact: false, recomputed: false, kept: false };
 
 fn exact() -> Retraction {
     Retraction::default()

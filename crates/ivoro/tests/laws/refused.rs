@@ -1,4 +1,5 @@
-use ivoro::{Error, Head, Matrix, Samples, View};
+use ivoro::head::Head;
+use ivoro::{Error, Matrix, Samples, View};
 
 use crate::data::{learned, phase, phases, rearranged, small, train, variant};
 

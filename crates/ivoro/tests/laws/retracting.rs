@@ -1,15 +1,16 @@
 use ivoro::error::NotGiven;
+use ivoro::head::Head;
 use ivoro::head::{Forgetting, ScatterKept, Settings};
-use ivoro::{Error, Head, Matrix, Retraction, Samples, Variant};
+use ivoro::{Error, Matrix, Retraction, Samples, Variant};
 
 use crate::data::{
     blobs, every_variant, half, learned, phase, phases, queries, small, train, unequal, variant,
 };
 
 const EXACT: Retraction =
-    Retraction { probes: Forgetting::Exact, inexact: false, recomputed: false };
+    Retraction { probes: Forgetting::Exact, inexact: false, recomputed: false, kept: false };
 const DROPPING: Retraction =
-    Retraction { probes: Forgetting::DropProbes, inexact: false, recomputed: false };
+    Retraction { probes: Forgetting::DropProbes, inexact: false, recomputed: false, kept: false };
 
 /// Both ways to keep the scatter of W.
 fn both() -> [Settings; 2] {

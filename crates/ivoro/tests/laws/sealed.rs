@@ -4,8 +4,9 @@ use std::path::Path;
 
 use ivoro::codec::{decode, decode_predictor, encode};
 use ivoro::error::MergeRefusal;
+use ivoro::head::Head;
 use ivoro::head::{Forgetting, Rank, Settings};
-use ivoro::{AskOptions, Error, Head, Model, ModelOptions, Samples, SealOptions};
+use ivoro::{AskOptions, Error, Model, ModelOptions, Samples, SealOptions};
 
 use crate::data::{learned, phases, queries, small, train, variant};
 
@@ -63,6 +64,10 @@ fn an_answer_does_not_depend_on_what_is_asked_beside_it() {
             let alone = head.measure(&queries.points().select(&[row]), true).unwrap();
             assert_eq!(alone.row(0), together.row(row), "{name}");
         }
+        // so many that they are several tasks, the last one with fewer
+        let many: Vec<usize> = (0..250).map(|at| at * 7 % queries.len()).collect();
+        let found = head.measure(&queries.points().select(&many), true).unwrap();
+        assert_eq!(found, together.select(&many), "{name}");
     }
 }
 

@@ -1,4 +1,5 @@
-use ivoro::{Head, Matrix, Samples};
+use ivoro::head::Head;
+use ivoro::{Matrix, Samples};
 
 use crate::data::{blobs, learned, small, variant};
 

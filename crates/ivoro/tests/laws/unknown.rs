@@ -1,10 +1,10 @@
 //! What is promised of queries that no class is like, and of probabilities, from any start on.
 
-use ivoro::head::{Lengths, ScatterKept};
+use ivoro::calibration::Calibration;
+use ivoro::head::{Head, Lengths, ScatterKept};
 use ivoro::transform::Transform;
 use ivoro::{
-    AskOptions, Calibration, Error, Forgetting, Head, Matrix, Model, ModelOptions, Points, Samples,
-    Settings,
+    AskOptions, Error, Forgetting, Matrix, Model, ModelOptions, Points, Samples, Settings,
 };
 
 use crate::data::{phase, queries, small, train, variant};

@@ -36,6 +36,8 @@ pub(crate) enum Activation {
     Gelu,
     /// GELU with `tanh` for the error function: `x · sigmoid(√(8/π) · (x + 0.044_715 · x³))`.
     TanhGelu,
+    /// GELU as CLIP has it: `x · sigmoid(1.702 · x)`.
+    QuickGelu,
 }
 
 impl Activation {
@@ -61,7 +63,7 @@ impl Activation {
     }
 
     /// Applies it to numbers.
-    pub(super) fn apply(self, numbers: &mut [f32]) {
+    pub(crate) fn apply(self, numbers: &mut [f32]) {
         match self {
             Self::NONE => {}
             Self::Clip { least, most } => each(numbers, |x| clip(x, least, most)),
@@ -72,6 +74,7 @@ impl Activation {
             }
             Self::HardSwish => each(numbers, |x| x * clip(x / 6.0 + 0.5, 0.0, 1.0)),
             Self::Gelu => each(numbers, gelu),
+            Self::QuickGelu => each(numbers, |x| x * sigmoid(1.702 * x)),
             Self::TanhGelu => {
                 each(numbers, |x| x * sigmoid(1.595_769 * (x + 0.044_715 * x * x * x)));
             }
@@ -134,17 +137,22 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
-/// GELU, the error function being that of Abramowitz and Stegun, 7.1.26: off by 1.5e-7 at most.
 #[inline(always)]
 fn gelu(x: f32) -> f32 {
-    let place = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
+    0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
+}
+
+/// The error function of Abramowitz and Stegun, 7.1.26: off by 1.5e-7 at most.
+#[inline(always)]
+pub(crate) fn erf(x: f32) -> f32 {
+    let place = x.abs();
     let t = 1.0 / (1.0 + 0.327_591_1 * place);
     let mut sum = 1.061_405_4;
     for factor in [-1.453_152_1, 1.421_413_8, -0.284_496_72, 0.254_829_6] {
         sum = sum * t + factor;
     }
     let erf = 1.0 - sum * t * exp(-place * place);
-    0.5 * x * (1.0 + if x < 0.0 { -erf } else { erf })
+    if x < 0.0 { -erf } else { erf }
 }
 
 /// A number within limits; a value that is no number stays so.
@@ -170,6 +178,7 @@ mod tests {
             }
             Activation::HardSwish => x * (x / 6.0 + 0.5).clamp(0.0, 1.0),
             Activation::Gelu => x * (1.0 + erf(x / 2f64.sqrt())) / 2.0,
+            Activation::QuickGelu => x * sigmoid(1.702 * x),
             Activation::TanhGelu => {
                 let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3));
                 x * (1.0 + inner.tanh()) / 2.0
@@ -197,6 +206,7 @@ mod tests {
             Activation::HardSwish,
             Activation::Gelu,
             Activation::TanhGelu,
+            Activation::QuickGelu,
         ];
         let numbers: Vec<f32> = (-1200..1200).map(|at| at as f32 * 0.01).collect();
         for activation in all {

@@ -6,6 +6,7 @@ use super::activation::Activation;
 use super::aligned::with_scratch;
 use super::gemm::Store;
 use super::panels::{Finish, Out, Panels, Rows};
+use super::tokens::Meeting;
 use super::window::{Window, pad};
 use crate::shape::Shape;
 
@@ -63,6 +64,19 @@ impl Dense {
             Panels::new(taps * inner, &bias[group * outer..][..outer], weight)
         };
         Self { window, inputs, outputs, groups: (0..groups).map(group).collect() }
+    }
+
+    /// A linear map of each pixel.
+    pub(super) fn linear(panels: Panels) -> Self {
+        let (inputs, outputs) = (panels.inputs, panels.outputs);
+        Self { window: Window::square(1, 1, 0), inputs, outputs, groups: vec![panels] }
+    }
+
+    /// Adds to each output, or multiplies it, if there is one group; says whether there is.
+    pub(super) fn meet(&mut self, meeting: Meeting, numbers: &[f32]) -> bool {
+        let [panels] = &mut self.groups[..] else { return false };
+        panels.meet(meeting, numbers);
+        true
     }
 
     /// What it makes of images of `shape`.

@@ -5,19 +5,23 @@
 //!
 //! An operator of ONNX takes three files. In `work.rs`: a variant of [`Work`], the size of what it
 //! makes in [`Work::made`], and how it is computed in [`Work::run`]. Here: a function of [`Builder`]
-//! that checks the sizes. In `engine/onnx/builtin.rs`: a line of `Network::add` that reads the
-//! operator's inputs and attributes and calls that function.
+//! that checks the sizes. In `engine/onnx/lower`: a function of `Network` that reads the operator's
+//! inputs and attributes and calls that function.
 
 use std::collections::BTreeMap;
 
 use super::activation::Activation;
 use super::aligned::Aligned;
+use super::attention::Attention;
 use super::conv_geometry::{ConvGeometry, kernel_to_engine};
 use super::dense::{Dense, Way};
 use super::depthwise::Depthwise;
 use super::gemm::Store;
+use super::layer_norm::LayerNorm;
+use super::memory::Memory;
 use super::panels::Panels;
 use super::record::Addition;
+use super::tokens::{Around, Meeting, Part};
 use super::window::Window;
 use super::winograd::{self, Packed};
 use super::work::Work;
@@ -33,8 +37,8 @@ const MOST: usize = 1 << 28;
 struct Task {
     work: Work,
     input: usize,
-    /// A second value that is needed.
-    other: Option<usize>,
+    /// Other values that are needed.
+    others: Vec<usize>,
     /// A value that the result is added to.
     onto: Option<usize>,
     /// What becomes of each number of the result.
@@ -51,7 +55,7 @@ impl Task {
 
     /// The values that are needed for it.
     fn needs(&self) -> impl Iterator<Item = usize> {
-        std::iter::once(self.input).chain(self.other).chain(self.onto)
+        std::iter::once(self.input).chain(self.others.iter().copied()).chain(self.onto)
     }
 }
 
@@ -197,8 +201,59 @@ impl Builder {
         let (shape, of) = (self.shapes[input], self.shapes[factors]);
         let fits = of == Shape { height: 1, width: 1, ..shape };
         let made = fits.then(|| self.push(Work::Scale, input, None, shape))??;
-        self.tasks.last_mut()?.other = Some(factors);
+        self.tasks.last_mut()?.others = vec![factors];
         Some(made)
+    }
+
+    /// A layer norm of each pixel.
+    pub(crate) fn layer_norm(&mut self, input: usize, norm: LayerNorm) -> Option<usize> {
+        let shape = self.shapes[input];
+        let fits = [&norm.factor, &norm.shift].iter().all(|all| all.len() == shape.channels);
+        fits.then(|| self.push(Work::LayerNorm(norm), input, None, shape))?
+    }
+
+    /// An attention of queries, keys and values, which lie in values of these numbers.
+    pub(crate) fn attend(
+        &mut self,
+        [queries, keys, values]: [usize; 3],
+        attention: Attention,
+    ) -> Option<usize> {
+        let shapes = [queries, keys, values].map(|value| self.shapes[value]);
+        let made = attention.fits(shapes).then(|| attention.made(shapes[0]))?;
+        let made = self.push(Work::Attention(attention), queries, None, made)?;
+        self.tasks.last_mut()?.others = vec![keys, values];
+        Some(made)
+    }
+
+    /// Some of the pixels.
+    pub(crate) fn part(&mut self, input: usize, part: Part) -> Option<usize> {
+        let shape = self.shapes[input];
+        let end = part.first.checked_add(part.count)?;
+        let fits = part.count > 0 && end <= shape.height * shape.width;
+        fits.then(|| self.push(Work::Part(part), input, None, part.made(shape)))?
+    }
+
+    /// Pixels that never change put around those of an image.
+    pub(crate) fn surround(&mut self, input: usize, around: Around) -> Option<usize> {
+        let shape = self.shapes[input];
+        self.count_weights(around.before.len().checked_add(around.after.len())?)?;
+        let whole = |numbers: &Vec<f32>| numbers.len().is_multiple_of(shape.channels);
+        let fits = whole(&around.before) && whole(&around.after);
+        let made = fits.then(|| around.made(shape))?;
+        self.push(Work::Around(around), input, None, made)
+    }
+
+    /// Numbers that never change, one for each number of an image, added or multiplied.
+    pub(crate) fn meet(
+        &mut self,
+        input: usize,
+        meeting: Meeting,
+        numbers: Vec<f32>,
+    ) -> Option<usize> {
+        let shape = self.shapes[input];
+        let fits = numbers.len() == shape.len();
+        self.count_weights(fits.then_some(numbers.len())?)?;
+        self.push(Work::Meet(meeting, numbers), input, None, shape)
     }
 
     /// The mean over all pixels.
@@ -208,18 +263,41 @@ impl Builder {
         self.push(Work::Mean, input, None, shape)
     }
 
-    /// A linear map of values of one pixel; the matrix is `[out, in]`.
-    pub(crate) fn linear(&mut self, input: usize, matrix: &[f32], bias: &[f32]) -> Option<usize> {
-        let Shape { height, width, channels } = self.shapes[input];
-        let outputs = bias.len();
-        let fits = outputs > 0 && channels.checked_mul(outputs) == Some(matrix.len());
-        if height * width != 1 || !fits {
-            return None;
+    /// Whether the same is now part of what makes a value, with a number for each channel: a linear map
+    /// or a layer norm. Nothing else may take the value.
+    pub(crate) fn meet_channels(
+        &mut self,
+        value: usize,
+        meeting: Meeting,
+        numbers: &[f32],
+    ) -> bool {
+        let maker = self.tasks.iter_mut().rfind(|task| task.target == value);
+        match maker.map(|task| &mut task.work) {
+            // what was written down has the weights as they were
+            _ if self.record.is_some() => false,
+            Some(Work::Dense(dense)) => dense.meet(meeting, numbers),
+            Some(Work::LayerNorm(norm)) => {
+                norm.meet(meeting, numbers);
+                true
+            }
+            _ => false,
         }
-        self.count_weights(Panels::count(channels, outputs)?)?;
-        let weight = |input: usize, output: usize| matrix[output * channels + input];
-        let work = Work::Linear(Panels::new(channels, bias, weight));
-        self.push(work, input, None, Shape { height, width, channels: outputs })
+    }
+
+    /// A linear map of each pixel, of which `weight` gives the number of an input and an output;
+    /// there is a bias for each output.
+    pub(crate) fn linear(
+        &mut self,
+        input: usize,
+        bias: &[f32],
+        weight: impl Fn(usize, usize) -> f32,
+    ) -> Option<usize> {
+        let shape = self.shapes[input];
+        let weights = Panels::count(shape.channels, bias.len()).filter(|&weights| weights > 0);
+        self.count_weights(weights?)?;
+        let made = Shape { channels: bias.len(), ..shape };
+        let work = Work::Dense(Dense::linear(Panels::new(shape.channels, bias, weight)));
+        self.push(work, input, None, made)
     }
 
     fn count_weights(&mut self, more: usize) -> Option<()> {
@@ -242,7 +320,8 @@ impl Builder {
         let target = self.shapes.len();
         self.shapes.push(made);
         let (activation, done) = (Activation::NONE, Vec::new());
-        self.tasks.push(Task { work, input, other: None, onto, activation, target, done });
+        let others = Vec::new();
+        self.tasks.push(Task { work, input, others, onto, activation, target, done });
         Some(target)
     }
 
@@ -274,24 +353,6 @@ pub(crate) struct Graph {
     outputs: Vec<usize>,
     /// Where in [`Memory`] each value lies; values that are never there together share a place.
     slots: Vec<usize>,
-}
-
-/// Memory that values lie in, which the next run uses again.
-#[derive(Debug, Default)]
-pub(crate) struct Memory(Vec<Aligned>);
-
-impl Memory {
-    /// The place for the images of a run, so many numbers in NHWC order.
-    pub(crate) fn images(&mut self, length: usize) -> &mut [f32] {
-        if self.0.is_empty() {
-            self.0.push(Aligned::default());
-        }
-        self.0[0].at_least(length)
-    }
-
-    fn value(&self, slot: usize, length: usize) -> &[f32] {
-        &self.0[slot].numbers()[..length]
-    }
 }
 
 impl Graph {
@@ -422,9 +483,9 @@ impl Graph {
             let input = memory.value(self.slots[task.input], length(task.input));
             let store = if task.onto.is_some() { Store::Add } else { Store::Replace };
             let way = Way { store, activation: task.activation, shared };
-            let other =
-                task.other.map_or(&[][..], |value| memory.value(self.slots[value], length(value)));
-            task.work.run((input, shapes[task.input]), other, out, way);
+            let other = |&value: &usize| memory.value(self.slots[value], length(value));
+            let others: Vec<&[f32]> = task.others.iter().map(other).collect();
+            task.work.run((input, shapes[task.input]), &others, out, way);
             memory.0[slot] = place;
         }
         let take = |&value: &usize| {
@@ -472,7 +533,7 @@ fn square(window: &Window, shape: Shape, outputs: usize) -> Option<ConvGeometry>
 impl Task {
     /// The value that the result is written over: what it is added to, where nothing else needs it.
     fn over(&self) -> Option<usize> {
-        let read = [Some(self.input), self.other];
-        self.onto.filter(|value| self.done.contains(value) && !read.contains(&Some(*value)))
+        let read = |value| self.input == value || self.others.contains(&value);
+        self.onto.filter(|&value| self.done.contains(&value) && !read(value))
     }
 }

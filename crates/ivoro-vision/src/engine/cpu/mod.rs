@@ -5,6 +5,7 @@
 
 pub(crate) mod activation;
 mod aligned;
+pub(crate) mod attention;
 mod batch_norm;
 mod conv_geometry;
 mod convolution;
@@ -14,7 +15,9 @@ mod engine;
 mod gemm;
 pub(crate) mod graph;
 mod input;
+pub(crate) mod layer_norm;
 mod loss;
+pub(crate) mod memory;
 mod network;
 mod operations;
 mod optimiser;
@@ -23,6 +26,7 @@ mod plan;
 mod pool;
 pub(crate) mod record;
 mod tape;
+pub(crate) mod tokens;
 mod trainer;
 pub(crate) mod window;
 mod winograd;

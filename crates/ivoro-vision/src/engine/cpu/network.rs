@@ -6,8 +6,9 @@ use ivoro::Matrix;
 use rayon::prelude::*;
 
 use super::activation::Activation;
-use super::graph::{Builder, Graph, Memory};
+use super::graph::{Builder, Graph};
 use super::input::Lookup;
+use super::memory::{Memories, Memory};
 use super::plan::{check_architecture, check_images};
 use super::window::Window;
 use super::{check_size, count_images, operations};
@@ -39,6 +40,7 @@ pub struct Network {
     lookup: Lookup,
     /// Its outputs are the layers, and then the classifier's if there is one.
     graph: Graph,
+    memories: Memories,
 }
 
 impl Network {
@@ -57,7 +59,8 @@ impl Network {
         })?;
         let Architecture { channels, outputs, .. } = *architecture;
         let layers = architecture.layers();
-        Ok(Self { layers, channels, shape: None, outputs, lookup, graph })
+        let memories = Memories::default();
+        Ok(Self { layers, channels, shape: None, outputs, lookup, graph, memories })
     }
 
     /// The network that a list of operations makes; `path` names it in errors.
@@ -72,7 +75,8 @@ impl Network {
             sizes.ok_or_else(|| Error::malformed(path, "its operations contradict themselves"))?;
         let names = operations.layers.iter().map(|(name, _)| name.clone());
         let layers = names.zip(sizes).collect();
-        Ok(Self { layers, channels, shape: Some(fit.shape), outputs: 0, lookup, graph })
+        let (shape, memories) = (Some(fit.shape), Memories::default());
+        Ok(Self { layers, channels, shape, outputs: 0, lookup, graph, memories })
     }
 
     /// What the classifier says of images (`pixels` in NHWC order, each of `shape`).
@@ -97,16 +101,15 @@ impl Network {
         let groups = pixels.chunks(together * shape.len());
         // Far fewer groups than threads: all threads work on each.
         let shared = 2 * groups.len() <= rayon::current_num_threads();
-        let one = |memory: &mut Memory, group: &[u8]| {
+        let on = |memory: &mut Memory, group: &[u8]| {
             self.lookup.apply(group, memory.images(group.len()));
             self.graph.run(memory, (group.len() / shape.len(), shape), wanted, shared)
         };
+        let one = |group: &[u8]| self.memories.lend(|memory| on(memory, group));
         let groups: Vec<Vec<(usize, Vec<f32>)>> = if shared {
-            let memory = &mut Memory::default();
-            groups.map(|group| one(memory, group)).collect()
+            groups.map(one).collect()
         } else {
-            let groups = pixels.par_chunks(together * shape.len());
-            groups.map_init(Memory::default, one).collect()
+            pixels.par_chunks(together * shape.len()).map(one).collect()
         };
         let join = |(index, &output): (usize, &usize)| {
             let columns = self.layers.get(output).map_or(self.outputs, |(_, size)| *size);
@@ -139,8 +142,10 @@ fn lower(weights: &Weights) -> Option<Graph> {
         layers.push(builder.mean(current)?);
     }
     let mut linear = |input: usize, layer: &str| {
-        let of = |kind: &str| weights.get(&format!("{layer}.{kind}")).map(<[f32]>::to_vec);
-        builder.linear(input, &of("weight")?, &of("bias")?)
+        let of = |kind: &str| weights.get(&format!("{layer}.{kind}"));
+        let (matrix, bias, inputs) = (of("weight")?, of("bias")?, builder.shape(input).channels);
+        let whole = inputs.checked_mul(bias.len()) == Some(matrix.len());
+        whole.then(|| builder.linear(input, bias, |from, to| matrix[to * inputs + from]))?
     };
     if architecture.embedding.is_some() {
         layers.push(linear(*layers.last()?, "embedding")?);

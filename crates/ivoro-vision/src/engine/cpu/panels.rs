@@ -15,11 +15,12 @@ use ivoro::vectors::{Simd, Wide, widest};
 
 use super::aligned::Aligned;
 use super::gemm::Store;
+use super::tokens::Meeting;
 
 /// A matrix of weights `[input, output]`, in panels of a few vectors of outputs each, and a bias.
 #[derive(Clone, Debug)]
 pub(super) struct Panels {
-    inputs: usize,
+    pub(super) inputs: usize,
     pub(super) outputs: usize,
     /// Numbers in a vector of this machine.
     lanes: usize,
@@ -80,6 +81,24 @@ impl Panels {
         let mut padded = Aligned::zeros(vectors * lanes);
         padded.at_least(outputs).copy_from_slice(bias);
         Self { inputs, outputs, lanes, weights, bias: padded }
+    }
+
+    /// Adds to each output, or multiplies it.
+    pub(super) fn meet(&mut self, meeting: Meeting, numbers: &[f32]) {
+        let (lanes, outputs, inputs) = (self.lanes, self.outputs, self.inputs);
+        meeting.apply(self.bias.at_least(outputs), numbers);
+        if meeting == Meeting::Sum {
+            return;
+        }
+        let vectors = outputs.div_ceil(lanes);
+        let mut rest = self.weights.at_least(inputs * vectors * lanes);
+        for (first, count) in panels(vectors) {
+            let (panel, more) = rest.split_at_mut(inputs * count * lanes);
+            for row in panel.chunks_exact_mut(count * lanes) {
+                meeting.apply(row, &numbers[first * lanes..]);
+            }
+            rest = more;
+        }
     }
 
     /// Multiplies rows by the matrix.

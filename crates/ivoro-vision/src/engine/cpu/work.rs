@@ -2,11 +2,13 @@
 
 use ivoro::vectors::vectorised;
 
+use super::attention::Attention;
 use super::conv_geometry::ConvGeometry;
 use super::dense::{Dense, Way};
 use super::depthwise::Depthwise;
 use super::gemm::Store;
-use super::panels::{Finish, Out, Panels, Rows};
+use super::layer_norm::LayerNorm;
+use super::tokens::{Around, Meeting, Part};
 use super::window::Window;
 use super::winograd::{Packed, convolve_here, convolve_shared};
 use crate::shape::Shape;
@@ -14,7 +16,7 @@ use crate::shape::Shape;
 /// What makes a value of another one.
 #[derive(Clone, Debug)]
 pub(super) enum Work {
-    /// A convolution.
+    /// A convolution, or a linear map of each pixel.
     Dense(Dense),
     /// A convolution of 3×3 pixels in fewer multiplications.
     Winograd { geometry: ConvGeometry, kernel: Packed, bias: Vec<f32> },
@@ -30,8 +32,16 @@ pub(super) enum Work {
     Scale,
     /// The mean over all pixels.
     Mean,
-    /// A linear map.
-    Linear(Panels),
+    /// The channels of each pixel brought to one mean and variance.
+    LayerNorm(LayerNorm),
+    /// What each pixel takes from all others; keys and values are the second and third value.
+    Attention(Attention),
+    /// Some of the pixels.
+    Part(Part),
+    /// Pixels that never change put around those of an image.
+    Around(Around),
+    /// Numbers that never change added to or multiplied with those of each image.
+    Meet(Meeting, Vec<f32>),
 }
 
 impl Work {
@@ -42,7 +52,7 @@ impl Work {
 
     /// Whether it can apply an activation to its result.
     pub(super) fn activates(&self) -> bool {
-        self.adds() || matches!(self, Self::Depthwise(_) | Self::Copy | Self::Linear(_))
+        self.adds() || matches!(self, Self::Depthwise(_) | Self::Copy)
     }
 
     /// The size of what is made of a value of `shape`.
@@ -51,20 +61,22 @@ impl Work {
             Self::Dense(dense) => dense.made(shape),
             Self::Winograd { bias, .. } => Shape { channels: bias.len(), ..shape },
             Self::Depthwise(depthwise) => depthwise.made(shape),
-            Self::Copy | Self::Scale => shape,
+            Self::Copy | Self::Scale | Self::LayerNorm(_) | Self::Meet(..) => shape,
             Self::Maximum(window) | Self::Average { window, .. } => {
                 window.made(shape, shape.channels)
             }
             Self::Mean => Shape { height: 1, width: 1, ..shape },
-            Self::Linear(panels) => Shape { channels: panels.outputs, ..shape },
+            Self::Attention(attention) => attention.made(shape),
+            Self::Part(part) => part.made(shape),
+            Self::Around(around) => around.made(shape),
         }
     }
 
-    /// Makes it of images of `shape`, and of a second value where there is one.
+    /// Makes it of images of `shape`, and of other values where there are some.
     pub(super) fn run(
         &self,
         (input, shape): (&[f32], Shape),
-        other: &[f32],
+        others: &[&[f32]],
         out: &mut [f32],
         way: Way,
     ) {
@@ -101,22 +113,22 @@ impl Work {
             }
             Self::Scale => {
                 let images = out.chunks_exact_mut(shape.len()).zip(input.chunks_exact(shape.len()));
-                let images = images.zip(other.chunks_exact(shape.channels));
-                images.for_each(|((out, image), factors)| scale(image, factors, out));
+                let factors = others.iter().flat_map(|other| other.chunks_exact(shape.channels));
+                images.zip(factors).for_each(|((out, image), factors)| scale(image, factors, out));
             }
             Self::Mean => out.copy_from_slice(&means(input, shape)),
-            Self::Linear(panels) => linear(panels, input, shape.channels, out, way),
+            Self::LayerNorm(norm) => norm.run(input, out, way.shared),
+            Self::Attention(attention) => {
+                if let &[keys, values] = others {
+                    let count = input.len() / shape.len();
+                    attention.run([input, keys, values], count, out, way.shared);
+                }
+            }
+            Self::Part(part) => part.run(input, shape, out),
+            Self::Around(around) => around.run(input, shape, out),
+            Self::Meet(meeting, numbers) => meeting.run(input, numbers, out),
         }
     }
-}
-
-/// A linear map of rows.
-fn linear(panels: &Panels, input: &[f32], inputs: usize, out: &mut [f32], way: Way) {
-    let starts: Vec<usize> = (0..input.len()).step_by(inputs).collect();
-    let rows = Rows { numbers: input, starts: &starts, runs: &[0], run: inputs };
-    let finish = Finish { store: way.store, limits: way.activation.limits() };
-    panels.multiply(&rows, finish, Out { numbers: &mut *out, row: panels.outputs, column: 0 });
-    way.activation.apply_rest(out);
 }
 
 /// The mean of each channel over the pixels of images of `shape`, a row for each, summed in 64 bits.

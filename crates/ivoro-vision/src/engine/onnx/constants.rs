@@ -3,7 +3,8 @@
 //! Exporters write the sizes of values as little programs: the shape of a value, a part of it, a
 //! number put to the front. What they give is computed once, when the network is loaded.
 
-use super::operator::{Files, Node, floats, integers};
+use super::elementwise::{elementwise, expand};
+use super::operator::{Files, Node, booleans, floats, integers};
 use super::protobuf::Field;
 
 /// The most dimensions of a constant.
@@ -41,7 +42,8 @@ impl Constant {
         if let Some((shape, numbers)) = floats(field, files) {
             return Some(Self::Floats(Array { shape, numbers }));
         }
-        let (shape, numbers) = integers(field, files)?;
+        // a truth is a number that is not 0
+        let (shape, numbers) = integers(field, files).or_else(|| booleans(field, files))?;
         Some(Self::Integers(Array { shape, numbers }))
     }
 
@@ -120,21 +122,30 @@ pub(super) fn fold(node: &Node, inputs: &[Option<&Constant>]) -> Option<Constant
             Some(each!(first()?, array => squeeze(array, axes, insert)?))
         }
         "Cast" => cast(first()?, node.number("to", 0)),
-        "Add" | "Sub" | "Mul" | "Div" => arithmetic(node.kind, first()?, input(1)?),
-        _ => None,
+        "Shape" if node.attributes.is_empty() => {
+            let sizes = first()?.shape().iter().map(|&size| i64::try_from(size).ok());
+            let numbers = sizes.collect::<Option<Vec<i64>>>()?;
+            Some(Constant::Integers(Array { shape: vec![numbers.len()], numbers }))
+        }
+        "Expand" => {
+            let sizes: Option<Vec<usize>> =
+                integers(1)?.iter().map(|&size| size.try_into().ok()).collect();
+            Some(each!(first()?, array => expand(array, &sizes?)?))
+        }
+        _ => elementwise(node.kind, &inputs.iter().copied().collect::<Option<Vec<_>>>()?),
     }
 }
 
 /// How many numbers there are. The sizes must not be too large even where one of them is 0: what is
 /// done for each place along an axis would take for ever.
-fn count(shape: &[usize]) -> Option<usize> {
+pub(super) fn count(shape: &[usize]) -> Option<usize> {
     let places = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size.max(1)))?;
     let fits = shape.len() <= DIMENSIONS && places <= MOST;
     fits.then(|| shape.iter().product())
 }
 
 /// An axis as counted from either end.
-fn axis(axis: i64, dimensions: usize) -> Option<usize> {
+pub(super) fn axis(axis: i64, dimensions: usize) -> Option<usize> {
     let length = i64::try_from(dimensions).ok()?;
     let axis = if axis < 0 { axis.checked_add(length)? } else { axis };
     usize::try_from(axis).ok().filter(|&axis| axis < dimensions)
@@ -156,30 +167,33 @@ fn fill(node: &Node, shape: &[i64]) -> Option<Constant> {
 
 fn reshape<T: Copy>(array: &Array<T>, sizes: &[i64], allow_zero: bool) -> Option<Array<T>> {
     let shape = reshaped(&array.shape, sizes, allow_zero)?;
+    count(&shape)?;
     Some(Array { shape, numbers: array.numbers.clone() })
 }
 
 /// The shape that an array of `shape` gets when it is told these sizes, of which one may be −1.
-fn reshaped(shape: &[usize], sizes: &[i64], allow_zero: bool) -> Option<Vec<usize>> {
-    let total = count(shape)?;
+pub(super) fn reshaped(shape: &[usize], sizes: &[i64], allow_zero: bool) -> Option<Vec<usize>> {
+    let product =
+        |sizes: &[usize]| sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+    let total = product(shape)?;
     let size = |(at, &size): (usize, &i64)| match size {
         0 if !allow_zero => shape.get(at).copied(),
         -1 => Some(1),
         size => usize::try_from(size).ok(),
     };
     let mut made = sizes.iter().enumerate().map(size).collect::<Option<Vec<usize>>>()?;
-    let rest = count(&made)?;
+    let rest = product(&made)?;
     let mut open = sizes.iter().enumerate().filter(|(_, size)| **size == -1);
     match (open.next(), open.next()) {
         (Some((at, _)), None) => made[at] = total.checked_div(rest)?,
         (None, _) => {}
         (Some(_), Some(_)) => return None,
     }
-    (count(&made) == Some(total)).then_some(made)
+    (product(&made) == Some(total)).then_some(made)
 }
 
 /// An array whose numbers are looked up: `place` says where each axis steps to.
-fn pick<T: Copy>(
+pub(super) fn pick<T: Copy>(
     array: &Array<T>,
     shape: Vec<usize>,
     steps: &[isize],
@@ -199,7 +213,7 @@ fn pick<T: Copy>(
 }
 
 /// How far apart the numbers along each axis lie.
-fn strides(shape: &[usize]) -> Vec<isize> {
+pub(super) fn strides(shape: &[usize]) -> Vec<isize> {
     (0..shape.len()).map(|at| shape[at + 1..].iter().product::<usize>().cast_signed()).collect()
 }
 
@@ -249,7 +263,7 @@ fn slice<T: Copy>(
 }
 
 /// The first of some places along an axis, and how many there are.
-fn range(start: i64, end: i64, step: i64, length: i64) -> Option<(usize, usize)> {
+pub(super) fn range(start: i64, end: i64, step: i64, length: i64) -> Option<(usize, usize)> {
     let from_end = |at: i64| if at < 0 { at.saturating_add(length) } else { at };
     let (start, end) = (from_end(start), from_end(end));
     let (start, distance) = if step > 0 {
@@ -355,46 +369,6 @@ fn cast(constant: &Constant, to: i64) -> Option<Constant> {
         (Constant::Integers(array), 1) => {
             let numbers = array.numbers.iter().map(|&number| number as f32).collect();
             Some(Constant::Floats(Array { shape: array.shape.clone(), numbers }))
-        }
-        _ => None,
-    }
-}
-
-/// A sum, difference, product or quotient of two constants of one shape, or of one and a number.
-fn arithmetic(kind: &str, left: &Constant, right: &Constant) -> Option<Constant> {
-    fn combine<T: Copy>(
-        left: &Array<T>,
-        right: &Array<T>,
-        one: impl Fn(T, T) -> Option<T>,
-    ) -> Option<Array<T>> {
-        let single = |array: &Array<T>| array.numbers.len() == 1;
-        if left.shape != right.shape && !single(left) && !single(right) {
-            return None;
-        }
-        let longer =
-            if left.shape.len() < right.shape.len() || single(left) { right } else { left };
-        let at = |array: &Array<T>, at: usize| array.numbers[if single(array) { 0 } else { at }];
-        let numbers = (0..longer.numbers.len()).map(|place| one(at(left, place), at(right, place)));
-        Some(Array { shape: longer.shape.clone(), numbers: numbers.collect::<Option<_>>()? })
-    }
-    match (left, right) {
-        (Constant::Floats(left), Constant::Floats(right)) => {
-            let one = |left: f32, right: f32| match kind {
-                "Add" => Some(left + right),
-                "Sub" => Some(left - right),
-                "Mul" => Some(left * right),
-                _ => Some(left / right),
-            };
-            Some(Constant::Floats(combine(left, right, one)?))
-        }
-        (Constant::Integers(left), Constant::Integers(right)) => {
-            let one = |left: i64, right: i64| match kind {
-                "Add" => left.checked_add(right),
-                "Sub" => left.checked_sub(right),
-                "Mul" => left.checked_mul(right),
-                _ => left.checked_div(right),
-            };
-            Some(Constant::Integers(combine(left, right, one)?))
         }
         _ => None,
     }

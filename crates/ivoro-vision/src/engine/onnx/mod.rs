@@ -20,8 +20,10 @@
 
 mod builtin;
 mod constants;
+mod elementwise;
 mod graph;
 mod input;
+mod lower;
 #[cfg(feature = "onnxruntime")]
 mod onnxruntime;
 mod operator;

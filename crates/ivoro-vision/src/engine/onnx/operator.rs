@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 use super::protobuf::Field;
 use crate::engine::cpu::window::Window;
 
-/// The numbers of the element types `float` and `int64`.
+/// The numbers of the element types `float`, `int64` and `bool`.
 const FLOAT: u64 = 1;
 const INTEGER: u64 = 7;
+const BOOLEAN: u64 = 9;
+
+/// The field that no message has: numbers that are always bytes.
+const UNPACKED: u64 = 0;
 
 /// Files of weights, by the name that the network has for them.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
@@ -199,6 +203,13 @@ pub(super) fn integers(field: &Field, files: &Files) -> Option<(Vec<usize>, Vec<
     let (numbers, rest) = bytes.as_chunks::<8>();
     let whole = count(&shape) == Some(numbers.len()) && rest.is_empty();
     whole.then(|| (shape, numbers.iter().copied().map(i64::from_le_bytes).collect()))
+}
+
+/// Dimensions and truths of a weight of one byte each, 1 or 0.
+pub(super) fn booleans(field: &Field, files: &Files) -> Option<(Vec<usize>, Vec<i64>)> {
+    let (shape, bytes) = weight(field, BOOLEAN, UNPACKED, files)?;
+    let whole = count(&shape) == Some(bytes.len());
+    whole.then(|| (shape, bytes.into_iter().map(|byte| i64::from(byte != 0)).collect()))
 }
 
 fn count(shape: &[usize]) -> Option<usize> {

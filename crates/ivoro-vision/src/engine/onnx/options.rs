@@ -20,7 +20,8 @@ pub enum Runtime {
     Automatic,
     /// The engine that computes this crate's own networks. It knows the operators of ResNets,
     /// MobileNets and EfficientNets: convolutions in any groups, batch norm after them, padding
-    /// before them, activations, sums, factors for each channel, pools and linear maps.
+    /// before them, activations, sums, factors for each channel, pools and linear maps. And those of
+    /// vision transformers: layer norm, attention, tokens that are put before others or taken.
     Builtin,
     /// The crate rten, which is part of every build.
     Rten,

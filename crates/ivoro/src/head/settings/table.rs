@@ -97,8 +97,14 @@ pub struct Settings {
     pub lift: usize,
     /// Seed of the lift and of Adam's batches.
     pub seed: u64,
-    /// What W keeps.
+    /// What W keeps, and Q if it is to be compact.
     pub scatter: ScatterKept,
+    /// Compact scatter: how many directions of a class are kept.
+    #[serde(
+        default = "Settings::usual_scatter_rank",
+        skip_serializing_if = "Settings::is_usual_scatter_rank"
+    )]
+    pub scatter_rank: usize,
 }
 
 impl Default for Settings {
@@ -125,6 +131,7 @@ impl Default for Settings {
             lift: 10_000,
             seed: 1993,
             scatter: ScatterKept::default(),
+            scatter_rank: Self::usual_scatter_rank(),
         }
     }
 }
@@ -142,6 +149,15 @@ impl Settings {
         500.0
     }
 
+    fn usual_scatter_rank() -> usize {
+        32
+    }
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    fn is_usual_scatter_rank(rank: &usize) -> bool {
+        *rank == Self::usual_scatter_rank()
+    }
+
     fn whole_matrix() -> Rank {
         Rank::Full
     }
@@ -150,7 +166,7 @@ impl Settings {
 /// One setting.
 ///
 /// ```
-/// use ivoro::settings::{self, SettingInfo};
+/// use ivoro::head::settings::{self, SettingInfo};
 ///
 /// let volume: &SettingInfo = settings::find("volume").unwrap();
 /// assert_eq!((volume.letters, volume.default().to_string()), ("Q", "0.4".to_owned()));
@@ -591,11 +607,25 @@ pub static TABLE: [SettingInfo; 22] = [
     },
     SettingInfo {
         name: "scatter",
-        letters: "W",
-        meaning: "pooled (small) or per-class (larger; classes can be forgotten exactly)",
+        letters: "W and Q",
+        meaning: "pooled (small), per-class (larger; classes can be forgotten exactly) or compact (few \
+                  directions of each class; it can be forgotten exactly, and gets no more samples); Q \
+                  takes pooled for per-class",
         range: SettingRange::Words(ScatterKept::WORDS),
-        applies: |variant| variant.whiten,
+        compared: true,
+        applies: |variant| variant.is_metric(),
         field: field!(scatter),
+        ..PLAIN
+    },
+    SettingInfo {
+        name: "scatter-rank",
+        letters: "W and Q with a compact scatter",
+        symbol: Some("R"),
+        meaning: "directions kept of each class",
+        range: SettingRange::Dimension,
+        compared: true,
+        applies: |variant| variant.is_metric(),
+        field: field!(scatter_rank),
         ..PLAIN
     },
     SettingInfo {
@@ -704,9 +734,12 @@ mod tests {
             names.collect::<Vec<_>>().join(" ")
         };
         assert_eq!(of("iVoro"), "seed");
-        assert_eq!(of("iVoro-NQ"), "lambda scale shift lengths ridge prior rank volume seed");
-        assert_eq!(of("iVoro-KW"), "ridge lift ridge-per scatter seed");
-        assert_eq!(of("iVoro-WACL"), "ridge pairs ridge-per scatter seed");
+        assert_eq!(
+            of("iVoro-NQ"),
+            "lambda scale shift lengths ridge prior rank volume scatter scatter-rank seed"
+        );
+        assert_eq!(of("iVoro-KW"), "ridge lift ridge-per scatter scatter-rank seed");
+        assert_eq!(of("iVoro-WACL"), "ridge pairs ridge-per scatter scatter-rank seed");
         assert_eq!(
             of("iVoro-NDAIL"),
             "lambda scale shift layer-weights weight-decay probe-space probe-views pairs rule gamma \

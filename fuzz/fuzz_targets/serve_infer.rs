@@ -1,0 +1,8 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ivoro_fuzz::request(
+    "POST",
+    "/v2/models/fuzz/infer",
+    "application/json",
+    bytes
+));
