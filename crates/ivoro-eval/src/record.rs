@@ -81,7 +81,8 @@ pub struct MethodRecord {
     pub kind: Kind,
     /// Whether it keeps no sample of an earlier phase.
     pub exemplar_free: bool,
-    /// Samples kept of each class, where a method keeps a fixed number.
+    /// Samples kept of each class: the number of a method that keeps as many of each, or the most that
+    /// one has kept on average after a phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exemplars: Option<usize>,
     /// Rotations and mirror images of each test image that the network is shown.

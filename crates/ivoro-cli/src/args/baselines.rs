@@ -6,9 +6,10 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Baselines (where the input is a data set of images)")]
 pub(crate) struct BaselineArguments {
-    /// Methods that train the network on in every phase: all, or fine-tuning,ewc,lwf,lwf-mc,muc,
-    /// pass, with 20 images kept of each class icarl-cnn,icarl-nme,eeil,ucir, and with all images
-    /// of all classes joint-training.
+    /// Methods that train the network on in every phase: all, or fine-tuning,ewc,lwf,lwf-mc,lwm,
+    /// muc,pass, with 20 images kept of each class icarl-cnn,icarl-nme,eeil,ucir, with a learned
+    /// split of the memory rmm-icarl-cnn,rmm-icarl-nme,rmm-ucir, and with all images of all
+    /// classes joint-training.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) baselines: Vec<String>,
 

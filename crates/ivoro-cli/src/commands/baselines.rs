@@ -198,10 +198,11 @@ impl<'a> Baselines<'a> {
             name: reading.to_string(),
             kind: Kind::Baseline,
             exemplar_free: reading.is_exemplar_free(),
-            exemplars: reading.exemplars(),
+            exemplars: reading.exemplars().map(|each| each.max(kept_per_class(trained_phases))),
             views: Some(1),
             layers: Some(1),
             settings: self.settings(reading),
+            choices: trained_phases.last().map_or(Vec::new(), |phase| phase.choices.clone()),
             summary: Summary::of(&phases),
             phases,
             ..MethodRecord::default()
@@ -272,6 +273,15 @@ impl<'a> Baselines<'a> {
         }
         Ok(())
     }
+}
+
+/// The most images kept for each class known, rounded up.
+fn kept_per_class(phases: &[TrainedPhase]) -> usize {
+    let each = |phase: &TrainedPhase| {
+        let known = phase.outcomes.first().map_or(0, |outcome| outcome.classes);
+        phase.kept.div_ceil(known.max(1))
+    };
+    phases.iter().map(each).max().unwrap_or(0)
 }
 
 /// What the names of a method's pictures begin with.

@@ -109,7 +109,18 @@ fn the_grids_that_come_with_the_program_cover_the_paper() {
     for protocol in ["40+12x5", "30+14x5", "20+16x5", "10+18x5", "10+9x10"] {
         assert!(count(&format!("--protocol {protocol} ")) > 0, "{protocol}");
     }
-    for baseline in ["ewc", "lwf", "lwf-mc", "muc", "icarl-cnn,icarl-nme", "eeil", "ucir"] {
+    for baseline in [
+        "ewc",
+        "lwf",
+        "lwf-mc",
+        "lwm",
+        "muc",
+        "icarl-cnn,icarl-nme",
+        "eeil",
+        "ucir",
+        "rmm-icarl-cnn,rmm-icarl-nme",
+        "rmm-ucir",
+    ] {
         assert_eq!(count(&format!("--variants none --baselines {baseline} ")), 3, "{baseline}");
     }
     assert_eq!(count("--baselines joint-training "), 1);
@@ -122,7 +133,7 @@ fn the_grids_that_come_with_the_program_cover_the_paper() {
     let mnist = list("mnist");
     assert!(mnist.iter().all(|line| line.contains("'MNIST (part)' --protocol 4,3,3")));
     assert!(mnist.iter().any(|line| line.contains("--embedding 2")));
-    for baseline in ["ewc", "muc", "eeil", "ucir", "joint-training"] {
+    for baseline in ["ewc", "lwm", "muc", "eeil", "ucir", "rmm-ucir", "joint-training"] {
         let wide = format!("--baselines {baseline} --network small --network-name 'full width'");
         assert!(mnist.iter().any(|line| line.contains(&wide)), "{baseline}");
     }
@@ -411,7 +422,7 @@ fn all_baselines_are_a_cell_for_each_training() {
     let place = Place::new();
     place.grid("[[run]]\nbaselines = [\"all\"]\n");
     let text = place.reproduce("--list").good();
-    assert_eq!(text.lines().count(), 10, "{text}");
+    assert_eq!(text.lines().count(), 13, "{text}");
     assert!(
         text.contains("--baselines icarl-cnn,icarl-nme ") && text.contains("--baselines ucir ")
     );

@@ -10,7 +10,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::Arithmetic;
 use super::error::Result;
-use super::forward::{Network, stride_and_padding};
+use super::forward::{Network, pixel_by_pixel, stride_and_padding};
 use super::libtorch_ffi::sent;
 use super::trainer::matrix;
 
@@ -88,8 +88,13 @@ impl Loaded {
         })
     }
 
-    /// Features of the layers asked for, left on the device.
-    fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Tensor>> {
+    /// Features of the layers asked for, left on the device, and the last stage's output.
+    fn features(
+        &self,
+        pixels: &[u8],
+        shape: Shape,
+        layers: &[usize],
+    ) -> Result<(Vec<Tensor>, Tensor)> {
         let size = shape.len();
         if size == 0 || shape.channels != self.channels || !pixels.len().is_multiple_of(size) {
             let expected = self.channels;
@@ -105,7 +110,15 @@ impl Loaded {
         })
     }
 
-    fn run(&self, images: &Tensor, layers: &[usize]) -> Result<Vec<Tensor>> {
+    /// Points and maps, left on the device.
+    fn points_and_maps(&self, pixels: &[u8], shape: Shape) -> Result<Vec<Tensor>> {
+        let (mut found, stage) = self.features(pixels, shape, &[0])?;
+        let matrix = self.embedding.as_ref().map(|(matrix, _)| matrix);
+        found.push(tch::no_grad(|| pixel_by_pixel(&stage, matrix))?);
+        Ok(found)
+    }
+
+    fn run(&self, images: &Tensor, layers: &[usize]) -> Result<(Vec<Tensor>, Tensor)> {
         let mut x = self.convolve(&self.network.stem, images, None, true)?;
         if self.network.pooled_stem {
             x = x.f_max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)?;
@@ -135,7 +148,8 @@ impl Loaded {
             *point = Some(last.shallow_clone());
         }
         let missing = || ivoro_vision::Error::Layer { found: stages + inner }.into();
-        points.into_iter().map(|point| point.ok_or_else(missing)).collect()
+        let points = points.into_iter().map(|point| point.ok_or_else(missing));
+        Ok((points.collect::<Result<_>>()?, x))
     }
 
     fn block(&self, block: &Block, x: &Tensor) -> Result<Tensor> {
@@ -193,18 +207,39 @@ impl TorchNetwork {
         shape: Shape,
         layers: &[usize],
     ) -> Result<Vec<Matrix>> {
+        self.in_parts(pixels, shape, layers.len(), |loaded, part| {
+            Ok(loaded.features(part, shape, layers)?.0)
+        })
+    }
+
+    /// Points of images, and what each pixel of the last stage adds to them.
+    pub(super) fn points_and_maps(&self, pixels: &[u8], shape: Shape) -> Result<(Matrix, Matrix)> {
+        let mut found =
+            self.in_parts(pixels, shape, 2, |loaded, part| loaded.points_and_maps(part, shape))?;
+        let maps = found.pop().unwrap_or_default();
+        Ok((found.pop().unwrap_or_default(), maps))
+    }
+
+    /// So many kinds of rows of images, computed part by part.
+    fn in_parts(
+        &self,
+        pixels: &[u8],
+        shape: Shape,
+        kinds: usize,
+        compute: impl Fn(&Loaded, &[u8]) -> Result<Vec<Tensor>>,
+    ) -> Result<Vec<Matrix>> {
         // A GPU is told of all parts before the first is fetched: it never waits for the next one.
         let images = (PIXELS / (shape.height * shape.width).max(1)).max(1);
-        let mut by_layer: Vec<Vec<Tensor>> = layers.iter().map(|_| Vec::new()).collect();
+        let mut by_kind: Vec<Vec<Tensor>> = (0..kinds).map(|_| Vec::new()).collect();
         let mut parts: Vec<&[u8]> = pixels.chunks((images * shape.len()).max(1)).collect();
         if parts.is_empty() {
             parts.push(pixels);
         }
         let loaded = self.loaded();
         for part in parts {
-            let points = loaded.features(part, shape, layers)?;
-            by_layer.iter_mut().zip(points).for_each(|(parts, points)| parts.push(points));
+            let found = compute(&loaded, part)?;
+            by_kind.iter_mut().zip(found).for_each(|(parts, rows)| parts.push(rows));
         }
-        by_layer.iter().map(|parts| matrix(&Tensor::f_cat(parts, 0)?)).collect()
+        by_kind.iter().map(|parts| matrix(&Tensor::f_cat(parts, 0)?)).collect()
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Looks {
     replayed: Option<Replayed>,
     /// Points last looked at, with the backward pass to the weights.
     last: Option<Looked>,
+    /// Whether maps have been asked for: what is recorded has points alone.
+    with_maps: bool,
 }
 
 impl Looks {
@@ -29,9 +31,17 @@ impl Looks {
 }
 
 enum Looked {
-    Once(Tensor, Way),
+    Once(Look),
     /// The points and the way are those that are replayed.
     Again,
+}
+
+/// A look that nothing was recorded of.
+struct Look {
+    points: Tensor,
+    way: Way,
+    /// The last stage's output where libtorch does not remember how it was made, and the maps.
+    maps: Option<(Option<Tensor>, Tensor)>,
 }
 
 /// A recorded way: images come into `pixels`, and `points` are what becomes of them.
@@ -63,6 +73,9 @@ impl TorchTrainer {
     /// Whether looks at so many images are replayed from now on.
     fn replays(&mut self, images: usize) -> Result<bool> {
         let Device::Cuda(index) = self.device else { return Ok(false) };
+        if self.looks.with_maps {
+            return Ok(false);
+        }
         if self.looks.replayed.as_ref().is_some_and(|replayed| replayed.images == images) {
             return Ok(true);
         }
@@ -77,13 +90,30 @@ impl TorchTrainer {
 
     /// The gradient of all weights from that of points.
     fn back(&mut self, points: &Tensor, gradient: &Tensor, way: Way) -> Result<()> {
-        // A sum whose gradient is the one asked for, and 0 for the classifier.
+        let sum = self.along(points, gradient)?;
+        self.differentiate(&sum, way, None)
+    }
+
+    /// A sum whose gradient is the one asked for, and 0 for the classifier.
+    fn along(&self, points: &Tensor, gradient: &Tensor) -> Result<Tensor> {
         let mut sum = points.f_mul(gradient)?.f_sum(Kind::Float)?;
         for kind in ["weight", "bias"] {
             let unused = weight(&self.weights.named, "fc", kind)?.f_sum(Kind::Float)?;
             sum = sum.f_add(&unused.f_mul_scalar(0.0)?)?;
         }
-        self.differentiate(&sum, way)
+        Ok(sum)
+    }
+
+    /// The gradient of all weights from that of the points and maps of a look.
+    fn back_from(&mut self, look: Look, points: &Tensor, maps: Option<&Tensor>) -> Result<()> {
+        let mut sum = self.along(&look.points, points)?;
+        let (stage, seen) = look.maps.unzip();
+        if let Some(gradient) = maps {
+            let seen = seen.ok_or_else(no_way)?;
+            sum = sum.f_add(&seen.f_mul(gradient)?.f_sum(Kind::Float)?)?;
+        }
+        let stage = stage.flatten().filter(|_| maps.is_some());
+        self.differentiate(&sum, look.way, stage.as_ref())
     }
 
     /// The recorded backward pass; the first time, it is recorded.
@@ -117,15 +147,39 @@ impl TorchTrainer {
         let images = tch::no_grad(|| self.upload(pixels, images))?;
         let (points, way) = self.pass(&images)?;
         let found = matrix(&points.f_detach()?)?;
-        self.looks.last = Some(Looked::Once(points, way));
+        self.looks.last = Some(Looked::Once(Look { points, way, maps: None }));
         Ok(found)
     }
 
-    pub(super) fn backward(&mut self, gradient: &Matrix) -> Result<()> {
-        let size = [gradient.rows() as i64, gradient.cols() as i64];
-        let gradient = sent(gradient.as_slice(), self.device)?.f_view(size)?;
+    pub(super) fn maps(&mut self) -> Result<Matrix> {
+        self.looks.with_maps = true;
+        let Some(Looked::Once(look)) = &mut self.looks.last else { return Err(no_way()) };
+        let leaf = match &look.way {
+            Way::Automatic(_) => None,
+            Way::Fused(_, tape) => {
+                let stage = tape.last_stage().ok_or_else(no_way)?;
+                Some(stage.f_detach()?.f_set_requires_grad(true)?)
+            }
+        };
+        let stage = match (&look.way, &leaf) {
+            (_, Some(stage)) | (Way::Automatic(stage), None) => stage,
+            (Way::Fused(..), None) => return Err(no_way()),
+        };
+        let maps = self.network.maps(&self.weights.named, stage)?;
+        let found = matrix(&maps.f_detach()?)?;
+        look.maps = Some((leaf, maps));
+        Ok(found)
+    }
+
+    pub(super) fn backward(&mut self, points: &Matrix, maps: Option<&Matrix>) -> Result<()> {
+        let upload = |gradient: &Matrix| -> Result<Tensor> {
+            let size = [gradient.rows() as i64, gradient.cols() as i64];
+            Ok(sent(gradient.as_slice(), self.device)?.f_view(size)?)
+        };
+        let (gradient, of_maps) = (upload(points)?, maps.map(upload).transpose()?);
         match self.looks.last.take().ok_or_else(no_way)? {
-            Looked::Once(points, way) => self.back(&points, &gradient, way),
+            Looked::Once(look) => self.back_from(look, &gradient, of_maps.as_ref()),
+            Looked::Again if maps.is_some() => Err(no_way()),
             Looked::Again => {
                 let mut replayed = self.looks.replayed.take().ok_or_else(no_way)?;
                 self.replay_back(&mut replayed, &gradient)?;

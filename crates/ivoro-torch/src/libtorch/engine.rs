@@ -75,6 +75,10 @@ impl Backbone for TorchNetwork {
     fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>> {
         Ok(self.features(pixels, shape, layers)?)
     }
+
+    fn points_and_maps(&self, pixels: &[u8], shape: Shape) -> Result<(Matrix, Matrix)> {
+        Ok(self.points_and_maps(pixels, shape)?)
+    }
 }
 
 impl Trainer for TorchTrainer {
@@ -100,8 +104,12 @@ impl CustomLossTrainer for TorchTrainer {
         Ok(self.embed(pixels)?)
     }
 
-    fn backward(&mut self, gradient: &Matrix) -> Result<()> {
-        Ok(self.backward(gradient)?)
+    fn maps(&mut self) -> Result<Matrix> {
+        Ok(self.maps()?)
+    }
+
+    fn backward(&mut self, points: &Matrix, maps: Option<&Matrix>) -> Result<()> {
+        Ok(self.backward(points, maps)?)
     }
 
     fn gradient(&mut self) -> Result<Vec<f32>> {

@@ -47,8 +47,25 @@ impl Network {
         Ok(trunk.shallow_clone())
     }
 
+    /// What each pixel of the last stage adds to the points, pixel after pixel in a row for each image.
+    pub(super) fn maps(&self, weights: &Named, stage: &Tensor) -> Result<Tensor> {
+        let embedding =
+            self.embedded.then(|| weight(weights, "embedding", "weight")).transpose()?;
+        pixel_by_pixel(stage, embedding)
+    }
+
     /// What the stages make of images: means over all pixels of the last one's output.
     pub(super) fn trunk(&self, weights: &Named, images: &Tensor, training: bool) -> Result<Tensor> {
+        mean_over_pixels(&self.last_stage(weights, images, training)?)
+    }
+
+    /// The last stage's output.
+    pub(super) fn last_stage(
+        &self,
+        weights: &Named,
+        images: &Tensor,
+        training: bool,
+    ) -> Result<Tensor> {
         let mut x = convolve(&self.stem, weights, images, training)?.f_relu_()?;
         if self.pooled_stem {
             x = x.f_max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)?;
@@ -62,8 +79,22 @@ impl Network {
             let mut outer = convolve(&block.second, weights, &inner, training)?;
             x = outer.f_add_(&around)?.f_relu_()?;
         }
-        Ok(x.f_mean_dim([2i64, 3].as_slice(), false, Kind::Float)?)
+        Ok(x)
     }
+}
+
+pub(super) fn mean_over_pixels(stage: &Tensor) -> Result<Tensor> {
+    Ok(stage.f_mean_dim([2i64, 3].as_slice(), false, Kind::Float)?)
+}
+
+/// The pixels of a stage one after another in a row for each image, through a matrix if there is one.
+pub(super) fn pixel_by_pixel(stage: &Tensor, matrix: Option<&Tensor>) -> Result<Tensor> {
+    let mut pixels = stage.f_permute([0, 2, 3, 1])?.f_to_kind(Kind::Float)?;
+    if let Some(matrix) = matrix {
+        pixels = pixels.f_linear(matrix, None::<&Tensor>)?;
+    }
+    let images = stage.size().first().copied().unwrap_or(0);
+    Ok(pixels.f_reshape([images, -1])?)
 }
 
 /// The weight called `layer.kind`.

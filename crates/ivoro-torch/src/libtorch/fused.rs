@@ -12,7 +12,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::Arithmetic;
 use super::error::{Error, Result};
-use super::forward::{Named, Network, stride_and_padding, weight};
+use super::forward::{Named, Network, mean_over_pixels, stride_and_padding, weight};
 use super::kernels::{Argument, Kernels};
 use super::libtorch_ffi::{cuda, symbol};
 
@@ -66,6 +66,13 @@ struct PassedBlock {
 pub(super) struct Tape {
     stem: Passed,
     blocks: Vec<PassedBlock>,
+}
+
+impl Tape {
+    /// The last stage's output.
+    pub(super) fn last_stage(&self) -> Option<&Tensor> {
+        self.blocks.last().map(|block| &block.output)
+    }
 }
 
 /// Rows (pixels) and channels of a tensor whose channels lie side by side.
@@ -148,22 +155,24 @@ impl Fused {
             x = self.rectify(&second, Some(added))?;
             blocks.push(PassedBlock { first, second, around, output: x.shallow_clone() });
         }
-        Ok((x.f_mean_dim([2i64, 3].as_slice(), false, Kind::Float)?, Tape { stem, blocks }))
+        Ok((mean_over_pixels(&x)?, Tape { stem, blocks }))
     }
 
-    /// The gradient of every weight on the way, by name, from that of the points.
+    /// The gradient of every weight on the way, by name, from that of the points and, where there is
+    /// one, that of the last stage's pixels.
     pub(super) fn backward(
         &self,
         network: &Network,
         weights: &Named,
         tape: Tape,
-        points: &Tensor,
+        (points, stage): (&Tensor, Option<&Tensor>),
     ) -> Result<BTreeMap<String, Tensor>> {
         let Some(last) = tape.blocks.last() else {
             return Err(Error::Engine { what: "a network without blocks".to_owned() });
         };
         let mut found = BTreeMap::new();
-        let (mut gradient, mut more) = (everywhere(points, &last.output)?, None);
+        let stage = stage.map(|stage| channels_side_by_side(stage, last.output.kind()));
+        let (mut gradient, mut more) = (everywhere(points, &last.output)?, stage.transpose()?);
         let architecture: Vec<_> = network.stages.iter().flatten().collect();
         for (block, passed) in architecture.into_iter().zip(tape.blocks).rev() {
             let PassedBlock { first, second, around, output } = passed;
@@ -433,6 +442,12 @@ fn everywhere(points: &Tensor, output: &Tensor) -> Result<Tensor> {
     let each = each.f_view([images, 1, 1, channels])?;
     let all = each.f_expand([images, height, width, channels], false)?.f_contiguous()?;
     Ok(all.f_permute([0, 3, 1, 2])?)
+}
+
+/// Images as the kernels take them.
+fn channels_side_by_side(images: &Tensor, kind: Kind) -> Result<Tensor> {
+    let pixels = images.f_to_kind(kind)?.f_permute([0, 2, 3, 1])?.f_contiguous()?;
+    Ok(pixels.f_permute([0, 3, 1, 2])?)
 }
 
 fn no_gradient() -> Error {

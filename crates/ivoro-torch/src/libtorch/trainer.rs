@@ -11,7 +11,7 @@ use tch::{Device, Kind, Reduction, Tensor};
 use super::Arithmetic;
 use super::custom_loss::Looks;
 use super::error::{Error, Result};
-use super::forward::{Network, linear};
+use super::forward::{Network, linear, mean_over_pixels};
 use super::fused::{Fused, Tape};
 use super::layout::Layout;
 use super::libtorch_ffi::{Adam, Graph, sent};
@@ -51,8 +51,8 @@ pub(super) struct TorchTrainer {
 
 /// How gradients get back from what the stages made of images.
 pub(super) enum Way {
-    /// libtorch remembers.
-    Automatic,
+    /// libtorch remembers, from the last stage's output on.
+    Automatic(Tensor),
     /// Along the tape, from these numbers' gradient.
     Fused(Tensor, Tape),
 }
@@ -134,7 +134,7 @@ impl TorchTrainer {
             -100,
             smoothing,
         )?;
-        self.differentiate(&loss, way)?;
+        self.differentiate(&loss, way, None)?;
         tch::no_grad(|| {
             self.count(&loss, &logits, &labels)?;
             self.move_weights()
@@ -145,16 +145,23 @@ impl TorchTrainer {
     pub(super) fn pass(&self, images: &Tensor) -> Result<(Tensor, Way)> {
         let weights = &self.weights.named;
         let Some(fused) = &self.fused else {
-            let trunk = self.network.trunk(weights, images, true)?;
-            return Ok((self.network.points(weights, &trunk)?, Way::Automatic));
+            let stage = self.network.last_stage(weights, images, true)?;
+            let points = self.network.points(weights, &mean_over_pixels(&stage)?)?;
+            return Ok((points, Way::Automatic(stage)));
         };
         let (trunk, tape) = tch::no_grad(|| fused.forward(&self.network, weights, images))?;
         let trunk = trunk.f_set_requires_grad(true)?;
         Ok((self.network.points(weights, &trunk)?, Way::Fused(trunk, tape)))
     }
 
-    /// The gradient of all weights.
-    pub(super) fn differentiate(&mut self, loss: &Tensor, way: Way) -> Result<()> {
+    /// The gradient of all weights. `stage` is the last stage's output if the loss has a part in it
+    /// which libtorch does not remember.
+    pub(super) fn differentiate(
+        &mut self,
+        loss: &Tensor,
+        way: Way,
+        stage: Option<&Tensor>,
+    ) -> Result<()> {
         let leaves = &self.weights.leaves;
         let gradients = match (way, &self.fused) {
             (Way::Fused(trunk, tape), Some(fused)) => {
@@ -164,12 +171,15 @@ impl TorchTrainer {
                     .filter(|(place, _)| place.is_linear())
                     .map(|(place, leaf)| (place.parameter.name.as_str(), leaf))
                     .unzip();
-                let asked: Vec<&Tensor> = std::iter::once(&trunk).chain(after).collect();
+                let asked: Vec<&Tensor> =
+                    std::iter::once(&trunk).chain(stage).chain(after).collect();
                 let mut gradients = Tensor::f_run_backward(&[loss], &asked, false, false)?;
                 let points = gradients.remove(0);
+                let of_stage = stage.map(|_| gradients.remove(0));
                 let named = &self.weights.named;
-                let mut found =
-                    tch::no_grad(|| fused.backward(&self.network, named, tape, &points))?;
+                let mut found = tch::no_grad(|| {
+                    fused.backward(&self.network, named, tape, (&points, of_stage.as_ref()))
+                })?;
                 found.extend(names.into_iter().map(str::to_owned).zip(gradients));
                 let missing = |name: &str| Error::Engine { what: format!("no gradient of {name}") };
                 let names = self.layout.places.iter().map(|place| &place.parameter.name);

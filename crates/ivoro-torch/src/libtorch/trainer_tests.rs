@@ -17,15 +17,21 @@ fn trainer(weights: &Weights, place: (Device, Arithmetic)) -> Result<TorchTraine
     TorchTrainer::new(architecture, &recipe, normalisation, SHAPE, &state, place)
 }
 
+fn pixels() -> Vec<u8> {
+    (0..64 * SHAPE.len()).map(|at| ivoro::random::mix(3, at as u64) as u8).collect()
+}
+
+/// A gradient of points or maps.
+fn push(found: &Matrix) -> Result<Matrix> {
+    let value = |at: usize| (ivoro::random::mix(4, at as u64) % 1000) as f32 / 500.0 - 1.0;
+    let values = (0..found.as_slice().len()).map(value).collect();
+    Ok(Matrix::new(found.rows(), found.cols(), values)?)
+}
+
 /// Points of some images, and the gradient after a backward pass.
 fn there_and_back(trainer: &mut TorchTrainer) -> Result<(Matrix, Vec<f32>)> {
-    let pixels: Vec<u8> =
-        (0..64 * SHAPE.len()).map(|at| ivoro::random::mix(3, at as u64) as u8).collect();
-    let points = trainer.embed(&pixels)?;
-    let gradient: Vec<f32> = (0..points.as_slice().len())
-        .map(|at| (ivoro::random::mix(4, at as u64) % 1000) as f32 / 500.0 - 1.0)
-        .collect();
-    trainer.backward(&Matrix::new(points.rows(), points.cols(), gradient)?)?;
+    let points = trainer.embed(&pixels())?;
+    trainer.backward(&push(&points)?, None)?;
     Ok((points, trainer.gradient()?))
 }
 
@@ -104,5 +110,49 @@ fn a_recorded_way_is_the_way_itself() -> Result<()> {
         trainer.apply_gradient(1e-2)?;
         assert!(there_and_back(&mut trainer)? != once, "the same way");
     }
+    Ok(())
+}
+
+#[test]
+fn maps_and_their_gradient_are_those_of_the_engine_without_libtorch() -> Result<()> {
+    use ivoro_vision::engine::{CustomLossTrainer, cpu::CpuTrainer};
+    let normalisation = Normalisation { mean: vec![0.5; 3], deviation: vec![0.25; 3] };
+    for architecture in [Architecture::small(3, 20), Architecture::small(3, 20).with_embedding(2)] {
+        let weights = Weights::random(architecture, normalisation.clone(), 5);
+        let mut found = trainer(&weights, (Device::Cpu, Arithmetic::Full))?;
+        let state = found.state()?;
+        let recipe = Recipe { batch: 64, ..Recipe::default() };
+        let (architecture, normalisation) =
+            (weights.architecture.clone(), weights.normalisation.clone());
+        let mut expected = CpuTrainer::new(architecture, &recipe, normalisation, SHAPE, state)?;
+        let points = found.embed(&pixels())?;
+        expected.embed(&pixels())?;
+        let (maps, wanted) = (found.maps()?, expected.maps()?);
+        assert!(distance(maps.as_slice(), wanted.as_slice()) < 1e-3);
+        // that of maps alone
+        let (none, gradient) = (Matrix::zeros(points.rows(), points.cols()), push(&wanted)?);
+        found.backward(&none, Some(&gradient))?;
+        expected.backward(&none, Some(&gradient))?;
+        assert!(distance(&found.gradient()?, &expected.gradient()?) < 1e-2);
+    }
+    Ok(())
+}
+
+/// Needs a GPU; without one there is nothing to compare.
+#[test]
+fn the_gradient_of_maps_passes_through_kernels_of_our_own_too() -> Result<()> {
+    let Ok(device) = super::super::gpu(0, false) else { return Ok(()) };
+    let normalisation = Normalisation { mean: vec![0.5; 3], deviation: vec![0.25; 3] };
+    let weights = Weights::random(Architecture::small(3, 20), normalisation, 5);
+    let seen = |arithmetic: Arithmetic| -> Result<Vec<f32>> {
+        let mut trainer = trainer(&weights, (device, arithmetic))?;
+        let points = trainer.embed(&pixels())?;
+        let maps = trainer.maps()?;
+        let none = Matrix::zeros(points.rows(), points.cols());
+        trainer.backward(&none, Some(&push(&maps)?))?;
+        trainer.gradient()
+    };
+    let apart = distance(&seen(Arithmetic::Mixed)?, &seen(Arithmetic::Full)?);
+    assert!(apart < 0.3, "{apart}");
     Ok(())
 }

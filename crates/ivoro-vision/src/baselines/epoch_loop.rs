@@ -1,7 +1,7 @@
 //! The epochs of a phase: batch, points, the method's loss, and the backward pass.
 
-use ivoro::View;
 use ivoro::random::mix;
+use ivoro::{Matrix, View};
 
 use super::head::Head;
 use super::method::{Before, Method, Phase, Step};
@@ -47,14 +47,13 @@ impl EpochLoop<'_, '_> {
                 let phase = self.phase.index + 1;
                 each_step(Progress { phase, epoch: (epoch, recipe.epochs), step: (step, steps) })
             };
-            let (before, old_head, count) = (&mut self.before, self.old_head, &mut self.steps_done);
+            let (before, old_head, count) =
+                (self.before.as_deref(), self.old_head, &mut self.steps_done);
             let (shape, sisters) = (fit.shape, method.sisters());
             let views = |ready: Ready| views(&ready, shape, sisters);
             let work = |(pixels, labels): &(Vec<u8>, Vec<usize>), rate: f32| -> Result<()> {
-                let points = match before {
-                    Some(before) => Some(before.features(pixels, shape, &[0])?.swap_remove(0)),
-                    None => None,
-                };
+                let (points, old_maps) =
+                    asked_before(before, pixels, shape, method.looks_at_maps())?;
                 let before = points.map(|points| Before { points, head: old_head });
                 let old = if self.phase.index == 0 { 0 } else { old_head.len() };
                 let step = Step {
@@ -66,11 +65,20 @@ impl EpochLoop<'_, '_> {
                     index: *count,
                 };
                 let points = network.embed(pixels)?;
-                let loss = method.loss(&step, &points, head)?;
+                let mut loss = method.loss(&step, &points, head)?;
+                let of_maps = match old_maps {
+                    Some(old_maps) => {
+                        let maps = network.maps()?;
+                        let (value, gradient) = method.map_loss(&step, (&maps, &old_maps), head)?;
+                        loss.value += value;
+                        Some(gradient)
+                    }
+                    None => None,
+                };
                 if !loss.value.is_finite() {
                     return Err(Error::Diverged { epoch: epoch + 1, loss: loss.value });
                 }
-                network.backward(&loss.points)?;
+                network.backward(&loss.points, of_maps.as_ref())?;
                 network.apply_gradient(rate)?;
                 head.change(&recipe, rate);
                 *count += 1;
@@ -82,6 +90,21 @@ impl EpochLoop<'_, '_> {
         }
         Ok(true)
     }
+}
+
+/// What the frozen network makes of a batch, where there is one: points, and maps if they are wanted.
+fn asked_before(
+    network: Option<&dyn Backbone>,
+    pixels: &[u8],
+    shape: Shape,
+    with_maps: bool,
+) -> Result<(Option<Matrix>, Option<Matrix>)> {
+    let Some(network) = network else { return Ok((None, None)) };
+    if with_maps {
+        let (points, maps) = network.points_and_maps(pixels, shape)?;
+        return Ok((Some(points), Some(maps)));
+    }
+    Ok((network.features(pixels, shape, &[0])?.pop(), None))
 }
 
 /// A batch at all rotations that are classes of their own, with the outputs wanted.

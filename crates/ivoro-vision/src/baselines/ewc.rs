@@ -94,7 +94,7 @@ fn importance(data: &mut PhaseData<'_, '_>, head: &Head) -> Result<(Vec<f32>, Ve
         let points = trained.embed(pixels)?;
         let step = Step { labels, before: None, old: 0, recipe, rate: 0.0, index: 0 };
         let loss = FineTuning.loss(&step, &points, &mut head)?;
-        trained.backward(&loss.points)?;
+        trained.backward(&loss.points, None)?;
         add_squares(&mut network, &trained.gradient()?);
         add_squares(&mut own, head.gradient_mut());
         head.gradient_mut().fill(0.0);
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn the_importance_of_a_phase_counts_by_its_classes() {
         // two classes behind six: a quarter is new, whatever phases there were
-        let share = share_of(&Phase { index: 3, classes: 6..8 });
+        let share = share_of(&Phase { index: 3, classes: 6..8, rows: Vec::new() });
         assert_eq!(mix(&[4.0, 0.0], vec![0.0, 4.0, 5.0], share), [3.0, 1.0, 5.0]);
     }
 

@@ -3,12 +3,14 @@
 use std::ops::Range;
 
 use ivoro::Matrix;
+use ivoro::tune::Choice;
 
 use super::Baseline;
 use super::exemplars::Memory;
 use super::fine_tuning::FineTuning;
 use super::head::Head;
 use super::phase_data::PhaseData;
+use super::pseudo_phases::{BasePhase, EachStep};
 use crate::error::Result;
 use crate::recipe::Recipe;
 
@@ -52,6 +54,8 @@ pub(super) struct Phase {
     pub(super) index: usize,
     /// Its classes.
     pub(super) classes: Range<usize>,
+    /// Its training images that are at hand.
+    pub(super) rows: Vec<usize>,
 }
 
 /// A way to learn class after class by training the network on.
@@ -67,6 +71,17 @@ pub(super) trait Method {
         None
     }
 
+    /// Before the first phase, a method may go through pseudo-phases made of base classes; `false` if
+    /// it was stopped.
+    fn prepare(&mut self, _base: &BasePhase<'_, '_>, _each_step: EachStep<'_>) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// What it has settled in them.
+    fn choices(&self) -> &[Choice] {
+        &[]
+    }
+
     /// Whether the network of the phase before is asked about every batch.
     fn needs_before(&self) -> bool {
         false
@@ -74,6 +89,23 @@ pub(super) trait Method {
 
     /// The loss of a batch whose points the network gives. The head's gradient is added to.
     fn loss(&mut self, step: &Step<'_>, points: &Matrix, head: &mut Head) -> Result<Loss>;
+
+    /// Whether both networks are asked for the maps that their points are means of, in every phase
+    /// after the base phase.
+    fn looks_at_maps(&self) -> bool {
+        false
+    }
+
+    /// The part that maps have in the loss of a batch, those of the network and of the one before,
+    /// with the gradient of the network's. The head's gradient is added to.
+    fn map_loss(
+        &mut self,
+        _step: &Step<'_>,
+        (maps, _): (&Matrix, &Matrix),
+        _head: &mut Head,
+    ) -> Result<(f64, Matrix)> {
+        Ok((0.0, Matrix::zeros(maps.rows(), maps.cols())))
+    }
 
     /// Before a phase after the base phase: the head has its new outputs already, the network is
     /// as it was.
@@ -127,10 +159,13 @@ impl Baseline {
             Self::Ewc => Box::<super::ewc::Ewc>::default(),
             Self::Lwf => Box::new(super::lwf::Lwf),
             Self::LwfMc => Box::new(super::lwf_mc::LwfMc),
+            Self::Lwm => Box::<super::lwm::Lwm>::default(),
             Self::Muc => Box::<super::muc::Muc>::default(),
             Self::IcarlCnn | Self::IcarlNme => Box::<super::icarl::Icarl>::default(),
             Self::Eeil => Box::<super::eeil::Eeil>::default(),
             Self::Ucir => Box::<super::ucir::Ucir>::default(),
+            Self::RmmIcarlCnn | Self::RmmIcarlNme => Box::new(super::rmm::Rmm::icarl()),
+            Self::RmmUcir => Box::new(super::rmm::Rmm::ucir()),
         }
     }
 }

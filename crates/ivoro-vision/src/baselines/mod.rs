@@ -6,6 +6,7 @@
 //! are computed here, so that every engine trains every method. Methods that keep images of earlier
 //! phases say so ([`Baseline::exemplars`]).
 
+mod attention;
 mod eeil;
 mod epoch_loop;
 mod ewc;
@@ -16,10 +17,13 @@ mod icarl;
 mod losses;
 mod lwf;
 mod lwf_mc;
+mod lwm;
 mod method;
 mod muc;
 mod pass;
 mod phase_data;
+mod pseudo_phases;
+mod rmm;
 mod trainer;
 mod ucir;
 
@@ -48,6 +52,8 @@ pub enum Baseline {
     Lwf,
     /// The same with one logistic loss per class.
     LwfMc,
+    /// Learning without memorizing.
+    Lwm,
     /// More classifiers, less forgetting.
     Muc,
     /// iCaRL, answering by its outputs.
@@ -58,30 +64,49 @@ pub enum Baseline {
     Eeil,
     /// A unified classifier by cosine.
     Ucir,
+    /// iCaRL with a memory that a learned policy splits, answering by its outputs.
+    RmmIcarlCnn,
+    /// The same, answering by the nearest mean of kept images.
+    RmmIcarlNme,
+    /// A unified classifier by cosine with such a memory.
+    RmmUcir,
     /// All images of all classes at once: the upper bound.
     JointTraining,
 }
 
 impl Baseline {
     /// All of them, those that keep images last but the upper bound.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::FineTuning,
         Self::Ewc,
         Self::Lwf,
         Self::LwfMc,
+        Self::Lwm,
         Self::Muc,
         Self::Pass,
         Self::IcarlCnn,
         Self::IcarlNme,
         Self::Eeil,
         Self::Ucir,
+        Self::RmmIcarlCnn,
+        Self::RmmIcarlNme,
+        Self::RmmUcir,
         Self::JointTraining,
     ];
 
-    /// Images kept per class; none for most.
+    /// Images kept per class; none for most. A policy may keep more, in the room of the next phase's
+    /// images ([`TrainedPhase::kept`]).
     pub fn exemplars(self) -> Option<usize> {
-        let keeps = matches!(self, Self::IcarlCnn | Self::IcarlNme | Self::Eeil | Self::Ucir);
-        keeps.then_some(exemplars::EACH)
+        match self {
+            Self::IcarlCnn
+            | Self::IcarlNme
+            | Self::Eeil
+            | Self::Ucir
+            | Self::RmmIcarlCnn
+            | Self::RmmIcarlNme
+            | Self::RmmUcir => Some(exemplars::EACH),
+            _ => None,
+        }
     }
 
     /// Whether no image of an earlier phase is used.
@@ -93,7 +118,12 @@ impl Baseline {
     /// earlier revision are not taken over, and a report marks them.
     pub fn revision(self) -> u64 {
         match self {
-            Self::Pass | Self::JointTraining => 1,
+            Self::Pass
+            | Self::JointTraining
+            | Self::Lwm
+            | Self::RmmIcarlCnn
+            | Self::RmmIcarlNme
+            | Self::RmmUcir => 1,
             Self::FineTuning | Self::Lwf | Self::LwfMc | Self::IcarlCnn | Self::IcarlNme => 2,
             Self::Ucir => 3,
             Self::Ewc | Self::Muc | Self::Eeil => 4,
@@ -102,13 +132,27 @@ impl Baseline {
 
     /// Whether new classes are told from each other alone, so that a phase of one class teaches nothing.
     pub fn learns_among_new(self) -> bool {
-        matches!(self, Self::Ewc | Self::Lwf | Self::Muc)
+        matches!(self, Self::Ewc | Self::Lwf | Self::Lwm | Self::Muc)
     }
 
     /// The method whose training this one shares: two ways to answer may rest on one training.
     #[must_use]
     pub fn training(self) -> Self {
-        if self == Self::IcarlNme { Self::IcarlCnn } else { self }
+        match self {
+            Self::IcarlNme => Self::IcarlCnn,
+            Self::RmmIcarlNme => Self::RmmIcarlCnn,
+            other => other,
+        }
+    }
+
+    /// The way to answer of the method that a policy serves.
+    fn without_policy(self) -> Self {
+        match self {
+            Self::RmmIcarlCnn => Self::IcarlCnn,
+            Self::RmmIcarlNme => Self::IcarlNme,
+            Self::RmmUcir => Self::Ucir,
+            other => other,
+        }
     }
 }
 
@@ -120,11 +164,15 @@ impl fmt::Display for Baseline {
             Self::Ewc => "EWC",
             Self::Lwf => "LwF",
             Self::LwfMc => "LwF-MC",
+            Self::Lwm => "LwM",
             Self::Muc => "MUC",
             Self::IcarlCnn => "iCaRL-CNN",
             Self::IcarlNme => "iCaRL-NME",
             Self::Eeil => "EEIL",
             Self::Ucir => "UCIR",
+            Self::RmmIcarlCnn => "RMM-iCaRL-CNN",
+            Self::RmmIcarlNme => "RMM-iCaRL-NME",
+            Self::RmmUcir => "RMM-UCIR",
             Self::JointTraining => "joint-training",
         })
     }

@@ -5,7 +5,7 @@
 use ivoro::Matrix;
 use ivoro::random::{mix, permutation};
 
-use super::exemplars::Memory;
+use super::exemplars::{EACH, Memory};
 use super::method::Phase;
 use super::trainer::IncrementalTrainer;
 use crate::dataset::{Broken, Split};
@@ -30,7 +30,7 @@ pub(super) struct Labelled {
 /// The data of one phase, before its epochs or after them.
 ///
 /// The trainer, and with it the rest of the data set, is private to this file. Every function here
-/// takes rows from the classes of the phase or from a [`Memory`], so that the images of earlier
+/// takes rows that are at hand in the phase or from a [`Memory`], so that the images of earlier
 /// phases can't be reached by a method that keeps none.
 pub(super) struct PhaseData<'s, 'a> {
     trainer: &'s IncrementalTrainer<'a>,
@@ -39,6 +39,8 @@ pub(super) struct PhaseData<'s, 'a> {
     pub(super) weights: &'s Weights,
     pub(super) trained: &'s mut dyn CustomLossTrainer,
     pub(super) backbone: &'s dyn Backbone,
+    /// How many images may be kept of each class known; the same number of all if not set.
+    pub(super) quotas: Option<Vec<usize>>,
 }
 
 impl<'s, 'a> PhaseData<'s, 'a> {
@@ -51,20 +53,31 @@ impl<'s, 'a> PhaseData<'s, 'a> {
         trained: &'s mut dyn CustomLossTrainer,
         backbone: &'s dyn Backbone,
     ) -> Self {
-        Self { trainer, phase, recipe, weights, trained, backbone }
+        Self { trainer, phase, recipe, weights, trained, backbone, quotas: None }
     }
 
     /// Points of the phase's training images, as they are.
     pub(super) fn points(&mut self) -> Result<Labelled> {
-        let rows = self.trainer.rows(&self.phase.classes);
+        let rows = &self.phase.rows;
         let labels = rows.iter().filter_map(|&row| self.trainer.place(row)).collect();
-        Ok(Labelled { points: self.points_at(&rows)?, labels })
+        Ok(Labelled { points: self.points_at(rows)?, labels })
     }
 
     /// The same, class by class.
     pub(super) fn points_by_class(&mut self) -> Result<Vec<Matrix>> {
         let classes = self.phase.classes.clone();
-        classes.map(|class| self.points_at(&self.trainer.rows(&(class..class + 1)))).collect()
+        classes.map(|class| self.points_at(&self.rows_of(class))).collect()
+    }
+
+    /// The images of one class of the phase.
+    fn rows_of(&self, class: usize) -> Vec<usize> {
+        let rows = self.phase.rows.iter().copied();
+        rows.filter(|&row| self.trainer.place(row) == Some(class)).collect()
+    }
+
+    /// How many classes the next phase has.
+    pub(super) fn classes_to_come(&self) -> usize {
+        self.trainer.phases.get(self.phase.index + 1).map_or(0, ExactSizeIterator::len)
     }
 
     /// Points of kept images, class by class in order of arrival.
@@ -80,16 +93,19 @@ impl<'s, 'a> PhaseData<'s, 'a> {
     /// Points of the phase's images with their quarters exchanged: they show none of the classes.
     pub(super) fn strange_points(&mut self) -> Result<Matrix> {
         let trainer = self.trainer;
-        let rows = trainer.rows(&self.phase.classes);
         let train = &trainer.dataset.train;
-        points_of(trainer, self.backbone, train, &rows, Some(exchange_quarters))
+        points_of(trainer, self.backbone, train, &self.phase.rows, Some(exchange_quarters))
     }
 
-    /// Keeps images of each class of the phase.
+    /// Keeps images of each class of the phase, and of earlier ones no more than their quota.
     pub(super) fn keep(&mut self, memory: &mut Memory) -> Result<()> {
+        if let Some(quotas) = &self.quotas {
+            memory.limit(quotas);
+        }
         for class in self.phase.classes.clone() {
-            let rows = self.trainer.rows(&(class..class + 1));
-            memory.keep(&rows, &self.points_at(&rows)?);
+            let rows = self.rows_of(class);
+            let most = self.quotas.as_ref().and_then(|quotas| quotas.get(class).copied());
+            memory.keep(&rows, &self.points_at(&rows)?, most.unwrap_or(EACH));
         }
         Ok(())
     }
@@ -101,7 +117,7 @@ impl<'s, 'a> PhaseData<'s, 'a> {
         (batch, most): (usize, usize),
         mut work: impl FnMut(&mut dyn CustomLossTrainer, &[u8], &[usize]) -> Result<()>,
     ) -> Result<usize> {
-        let rows = self.trainer.rows(&self.phase.classes);
+        let rows = &self.phase.rows;
         let order = permutation(mix(self.recipe.seed, most as u64), rows.len());
         let rows: Vec<usize> = order.into_iter().map(|at| rows[at]).collect();
         let batch = batch.min(rows.len()).max(1);

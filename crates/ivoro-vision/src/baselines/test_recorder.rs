@@ -20,12 +20,18 @@ pub(super) struct TestRecorder {
     pub(super) ended: Vec<Vec<f32>>,
     /// The mean direction of each class of the last phase that has begun.
     pub(super) wanted: Vec<Vec<f32>>,
+    /// New images at hand in each phase, and images kept when it began.
+    pub(super) at_hand: Vec<(usize, usize)>,
 }
 
 impl TestRecorder {
     pub(super) fn new(baseline: Baseline) -> Self {
+        Self::of(baseline.method())
+    }
+
+    pub(super) fn of(inner: Box<dyn Method>) -> Self {
         let (distilled, begun, ended) = (Vec::new(), Vec::new(), Vec::new());
-        Self { inner: baseline.method(), distilled, begun, ended, wanted: Vec::new() }
+        Self { inner, distilled, begun, ended, wanted: Vec::new(), at_hand: Vec::new() }
     }
 }
 
@@ -52,6 +58,7 @@ impl Method for TestRecorder {
         data: &mut PhaseData<'_, '_>,
         head: &mut Head,
     ) -> Result<()> {
+        self.at_hand.push((phase.rows.len(), self.memory().map_or(0, |it| it.rows().len())));
         self.inner.begin(phase, data, head)?;
         self.begun.push(head.values().to_vec());
         self.wanted = data.points_by_class()?.iter().map(direction).collect::<Result<_>>()?;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ivoro::Matrix;
 use ivoro::random::{mix, unit};
+use ivoro::vectors::dot;
 
 use super::head::Head;
 use super::method::{Before, Step};
@@ -131,7 +132,14 @@ fn what_holds_the_network_forgets_less_than_fine_tuning() {
     let (old, new) = ends(&trainer, Baseline::FineTuning);
     assert!(new > 90.0, "new classes are learned: {new}");
     assert!(old < 50.0, "nothing holds the old ones: {old}");
-    for baseline in [Baseline::Pass, Baseline::Eeil, Baseline::Ucir, Baseline::IcarlNme] {
+    for baseline in [
+        Baseline::Pass,
+        Baseline::Eeil,
+        Baseline::Ucir,
+        Baseline::IcarlNme,
+        Baseline::RmmIcarlNme,
+        Baseline::RmmUcir,
+    ] {
         let (held, learned) = ends(&trainer, baseline);
         assert!(held > old + 15.0, "{baseline}: {held} on old classes, fine-tuning {old}");
         assert!(learned > 30.0, "{baseline}: {learned} on new classes");
@@ -145,7 +153,7 @@ fn every_method_runs_and_measures() {
     let data = dataset();
     let weights = network(&data);
     let trainer = trainer(&data, &weights);
-    for baseline in [Baseline::Ewc, Baseline::Lwf, Baseline::LwfMc, Baseline::Muc] {
+    for baseline in [Baseline::Ewc, Baseline::Lwf, Baseline::LwfMc, Baseline::Lwm, Baseline::Muc] {
         let trained = trainer.run(&[baseline], &mut |_| true).unwrap().unwrap();
         let first = &trained[0].outcomes[0];
         assert!(first.accuracy > 70.0, "{baseline} begins at {}", first.accuracy);
@@ -289,7 +297,7 @@ fn the_penalty_holds_weights_that_matter() {
         for _ in 0..20 {
             let points = trained.embed(&images.pixels).unwrap();
             let push = Matrix::new(12, points.cols(), vec![0.1; 12 * points.cols()]).unwrap();
-            trained.backward(&push).unwrap();
+            trained.backward(&push, None).unwrap();
             trained.apply_gradient(1e-3).unwrap();
         }
         let after = trained.state().unwrap().learned;
@@ -299,13 +307,11 @@ fn the_penalty_holds_weights_that_matter() {
     assert!(held < 0.8 * free, "{held} held, {free} free");
 }
 
-#[test]
-fn the_gradient_of_points_reaches_every_weight_as_finite_differences_say() {
-    let weights = Weights::random(
-        architecture(4),
-        crate::engine::Normalisation { mean: vec![0.3], deviation: vec![0.3] },
-        11,
-    );
+/// The gradient that a backward pass from points, and from maps where asked for, finds for weights
+/// is the one that small changes of them show; returns how many weights that was seen of.
+fn check_backward(architecture: Architecture, with_maps: bool) -> usize {
+    let normalisation = crate::engine::Normalisation { mean: vec![0.3], deviation: vec![0.3] };
+    let weights = Weights::random(architecture, normalisation, 11);
     let pixels = dataset().train.read(&[0, 1, 2, 3, 4, 5], fit(), Broken::Fail).unwrap().pixels;
     let recipe = Recipe { rotations: false, ..recipe() };
     let trained = |learned: Vec<f32>| {
@@ -314,30 +320,67 @@ fn the_gradient_of_points_reaches_every_weight_as_finite_differences_say() {
             .trainer(&weights.architecture, &recipe, &weights.normalisation, SHAPE, &state)
             .unwrap()
     };
-    let push = |at: usize| (unit(5, at as u64) - 0.5) as f32;
-    let loss = |points: &Matrix| -> f64 {
-        let values = points.as_slice().iter().enumerate();
-        values.map(|(at, &value)| f64::from(value) * f64::from(push(at))).sum()
+    let push = |at: usize, seed: u64| (unit(seed, at as u64) - 0.5) as f32;
+    let pushed = |found: &Matrix, seed: u64| {
+        let values = (0..found.as_slice().len()).map(|at| push(at, seed)).collect();
+        Matrix::new(found.rows(), found.cols(), values).unwrap()
+    };
+    let loss = |mut network: Box<dyn crate::engine::CustomLossTrainer>| -> f64 {
+        let points = network.embed(&pixels).unwrap();
+        let along = |found: &Matrix, seed| dot(found.as_slice(), pushed(found, seed).as_slice());
+        let of_points = along(&points, 5);
+        if with_maps { of_points + along(&network.maps().unwrap(), 6) } else { of_points }
     };
     let mut first = trained(weights.learned.clone());
-    let points = first.embed(&pixels).unwrap();
-    let count = points.as_slice().len();
-    let gradient = Matrix::new(6, points.cols(), (0..count).map(push).collect()).unwrap();
-    first.backward(&gradient).unwrap();
+    let points = pushed(&first.embed(&pixels).unwrap(), 5);
+    let maps = with_maps.then(|| pushed(&first.maps().unwrap(), 6));
+    first.backward(&points, maps.as_ref()).unwrap();
     let found = first.gradient().unwrap();
     let mut checked = 0;
     for at in (0..weights.learned.len()).step_by(97).filter(|&at| found[at].abs() > 1e-2) {
         let moved = |step: f32| {
             let mut learned = weights.learned.clone();
             learned[at] += step;
-            loss(&trained(learned).embed(&pixels).unwrap())
+            loss(trained(learned))
         };
         let slope = (moved(1e-3) - moved(-1e-3)) / 2e-3;
         let close = (slope - f64::from(found[at])).abs() < 0.05 * slope.abs() + 5e-3;
         assert!(close, "weight {at}: {slope} and {}", found[at]);
         checked += 1;
     }
-    assert!(checked > 10, "{checked}");
+    checked
+}
+
+#[test]
+fn the_gradient_of_points_and_maps_reaches_every_weight_as_finite_differences_say() {
+    for architecture in [architecture(4), architecture(4).with_embedding(3)] {
+        for with_maps in [false, true] {
+            let checked = check_backward(architecture.clone(), with_maps);
+            assert!(checked > 10, "{checked}");
+        }
+    }
+}
+
+#[test]
+fn the_mean_of_maps_is_the_point_and_a_frozen_network_has_them_too() {
+    let data = dataset();
+    let plain = network(&data);
+    let plane = Weights::random(architecture(16).with_embedding(3), plain.normalisation.clone(), 5);
+    let images = data.test.read(&[0, 1, 2, 3, 4], fit(), Broken::Fail).unwrap();
+    for weights in [plain, plane] {
+        let (points, maps) =
+            CpuEngine.backbone(&weights).unwrap().points_and_maps(&images.pixels, SHAPE).unwrap();
+        let (width, none) = (points.cols(), vec![0.0; points.cols()]);
+        let biases = weights.get("embedding.bias").unwrap_or(&none);
+        // two halvings of 8 by 8 pixels
+        assert_eq!(maps.cols(), 4 * width);
+        for (point, row) in points.iter_rows().zip(maps.iter_rows()) {
+            for (at, (value, bias)) in point.iter().zip(biases).enumerate() {
+                let mean = row.iter().skip(at).step_by(width).sum::<f32>() / 4.0;
+                assert!((mean + bias - value).abs() < 1e-4, "{mean}, {bias}, {value}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -6,15 +6,17 @@ use std::time::Instant;
 use ivoro::Matrix;
 use ivoro::model::Evaluation;
 use ivoro::random::mix;
+use ivoro::tune::Choice;
 use ivoro_eval::record::PhaseOutcome;
 use ivoro_eval::run::assess;
 
 use super::Baseline;
 use super::epoch_loop::EpochLoop;
-use super::exemplars::Memory;
+use super::exemplars::{self, Memory, admitted};
 use super::head::{Head, fit};
 use super::method::{Method, Phase, Step};
 use super::phase_data::{PhaseData, points_of};
+use super::pseudo_phases::BasePhase;
 use crate::dataset::{Broken, Dataset, Split};
 use crate::engine::{Backbone, CustomLossTrainer, Engine, State};
 use crate::error::{Error, Result};
@@ -36,16 +38,18 @@ const BALANCE: u64 = 0x6261_6c61;
 #[derive(Clone, Debug)]
 pub struct IncrementalTrainer<'a> {
     /// When the class of each training image arrives; nothing for images that can't be read.
-    train_places: Vec<Option<usize>>,
-    /// The same of test images.
-    test_places: Vec<Option<usize>>,
-    left_out: Vec<String>,
+    pub(super) train_places: Vec<Option<usize>>,
+    /// The same of the images that are tested on.
+    pub(super) test_places: Vec<Option<usize>>,
+    pub(super) left_out: Vec<String>,
     pub(super) dataset: &'a Dataset,
-    phases: Vec<Range<usize>>,
-    network: &'a Weights,
-    recipe: Recipe,
+    /// The images that are tested on.
+    pub(super) tested: &'a Split,
+    pub(super) phases: Vec<Range<usize>>,
+    pub(super) network: &'a Weights,
+    pub(super) recipe: Recipe,
     pub(super) fit: Fit,
-    engine: &'a dyn Engine,
+    pub(super) engine: &'a dyn Engine,
 }
 
 /// Where a training stands.
@@ -70,6 +74,10 @@ pub struct TrainedPhase {
     pub labels: Vec<u32>,
     /// Centre and weight of each class known, where its regions are a power diagram.
     pub sites: Option<Vec<(Vec<f32>, f32)>>,
+    /// Images that the method keeps now.
+    pub kept: usize,
+    /// What the method has settled by itself on the base phase.
+    pub choices: Vec<Choice>,
 }
 
 /// A network and head that are trained on.
@@ -118,6 +126,7 @@ impl<'a> IncrementalTrainer<'a> {
             test_places,
             left_out,
             dataset,
+            tested: &dataset.test,
             phases,
             network,
             recipe,
@@ -157,14 +166,19 @@ impl<'a> IncrementalTrainer<'a> {
             return Err(Error::Engine { what: format!("{free} keeps no images") });
         }
         let joint = readings.contains(&Baseline::JointTraining);
+        let begun = Instant::now();
+        if !method.prepare(&BasePhase::new(self), each_step)? {
+            return Ok(None);
+        }
+        let mut prepared = begun.elapsed().as_secs_f64();
         let mut model = self.first_model(method, joint)?;
         let mut done = Vec::new();
         for (index, classes) in self.phases.iter().enumerate() {
             let started = Instant::now();
-            let phase = Phase { index, classes: classes.clone() };
+            let phase = self.phase_of(index, classes.clone(), method);
             let trained = match (index, joint) {
                 (0, true) => {
-                    let all = Phase { index, classes: 0..self.dataset.classes.len() };
+                    let all = self.phase_of(index, 0..self.dataset.classes.len(), method);
                     self.phase(&all, method, &mut model, each_step)?
                 }
                 (0, false) => self.base_phase(&phase, method, &mut model).map(|()| true)?,
@@ -174,7 +188,7 @@ impl<'a> IncrementalTrainer<'a> {
             if !trained {
                 return Ok(None);
             }
-            let seconds = started.elapsed().as_secs_f64();
+            let seconds = started.elapsed().as_secs_f64() + std::mem::take(&mut prepared);
             done.push(self.test(&phase, readings, method, &model, seconds)?);
         }
         Ok(Some(done))
@@ -260,7 +274,7 @@ impl<'a> IncrementalTrainer<'a> {
             method.begin(phase, &mut data, &mut model.head)?;
             before = method.needs_before().then_some(backbone);
         }
-        let mut rows = self.rows(&phase.classes);
+        let mut rows = phase.rows.clone();
         rows.extend_from_slice(method.memory().map_or(&[], Memory::rows));
         let mut epoch_loop = EpochLoop {
             trainer: self,
@@ -329,7 +343,7 @@ impl<'a> IncrementalTrainer<'a> {
     ) -> Result<TrainedPhase> {
         let started = Instant::now();
         let backbone = self.engine.backbone(&model.weights)?;
-        let test = &self.dataset.test;
+        let test = self.tested;
         let rows: Vec<usize> =
             (0..test.len()).filter(|&row| self.test_place(row).is_some()).collect();
         let points = points_of(self, &*backbone, test, &rows, None)?;
@@ -337,6 +351,7 @@ impl<'a> IncrementalTrainer<'a> {
             rows.iter().filter_map(|&row| self.test_place(row)).map(|place| place as u32).collect();
         let known = phase.classes.end;
         let phases = &self.phases[..=phase.index];
+        let kept = method.memory().map_or(0, |memory| memory.rows().len());
         let mut outcomes = Vec::new();
         for &reading in readings {
             let all = method.distances(reading, &points, &model.head);
@@ -345,9 +360,9 @@ impl<'a> IncrementalTrainer<'a> {
             let mut outcome = assess(&evaluation, &labels, phases);
             outcome.learn_seconds = learn_seconds;
             outcome.predict_seconds = started.elapsed().as_secs_f64();
-            let images = match (reading, reading.exemplars()) {
-                (Baseline::JointTraining, _) => self.dataset.train.len(),
-                (_, each) => each.unwrap_or(0) * known,
+            let images = match reading {
+                Baseline::JointTraining => self.dataset.train.len(),
+                _ => kept,
             };
             outcome.bytes = model.head.bytes() + method.bytes() + images * self.fit.shape.len();
             outcomes.push(outcome);
@@ -357,7 +372,8 @@ impl<'a> IncrementalTrainer<'a> {
             let factor = mean_length(points.iter_rows()) / mean_length(rows().map(|(row, _)| row));
             rows().map(|(row, bias)| power_site(row, bias, 2.0 * factor)).collect()
         });
-        Ok(TrainedPhase { outcomes, points, labels, sites })
+        let choices = method.choices().to_vec();
+        Ok(TrainedPhase { outcomes, points, labels, sites, kept, choices })
     }
 
     /// The recipe, with as many views in a step whatever the method.
@@ -367,13 +383,28 @@ impl<'a> IncrementalTrainer<'a> {
     }
 
     fn trained(&self, recipe: &Recipe, weights: &Weights) -> Result<Box<dyn CustomLossTrainer>> {
-        let state = State {
-            learned: weights.learned.clone(),
-            measured: weights.measured.clone(),
-            ..State::default()
-        };
         let (architecture, shape) = (&weights.architecture, self.fit.shape);
+        let state = state_of(weights);
         self.engine.trainer(architecture, recipe, &weights.normalisation, shape, &state)
+    }
+
+    /// A phase with the images that there is room for beside those that a method keeps.
+    fn phase_of(&self, index: usize, classes: Range<usize>, method: &dyn Method) -> Phase {
+        let all = self.rows(&classes);
+        let room = method.memory().map_or(usize::MAX, |memory| {
+            let budget = exemplars::EACH * classes.start + all.len();
+            budget.saturating_sub(memory.rows().len())
+        });
+        let by_class = |class: usize| -> Vec<usize> {
+            all.iter().copied().filter(|&row| self.place(row) == Some(class)).collect()
+        };
+        let rows = if room >= all.len() {
+            all
+        } else {
+            let by_class: Vec<Vec<usize>> = classes.clone().map(by_class).collect();
+            admitted(&by_class, room, mix(self.recipe.seed, index as u64))
+        };
+        Phase { index, classes, rows }
     }
 
     /// Rows of the training images of some classes.
@@ -404,6 +435,12 @@ fn power_site(row: &[f32], bias: f32, factor: f32) -> (Vec<f32>, f32) {
     let centre: Vec<f32> = row.iter().map(|value| factor * value / 2.0).collect();
     let square: f32 = centre.iter().map(|value| value * value).sum();
     (centre, factor * bias + square)
+}
+
+/// Where training of a network begins.
+pub(super) fn state_of(weights: &Weights) -> State {
+    let (learned, measured) = (weights.learned.clone(), weights.measured.clone());
+    State { learned, measured, ..State::default() }
 }
 
 pub(super) fn mean_length<'r>(rows: impl Iterator<Item = &'r [f32]>) -> f32 {

@@ -48,6 +48,11 @@ pub trait Backbone: Send + Sync {
     /// Features of images (`pixels` in NHWC order, each of `shape`): a matrix for each index into
     /// [`layers`](Self::layers) asked for.
     fn features(&self, pixels: &[u8], shape: Shape, layers: &[usize]) -> Result<Vec<Matrix>>;
+
+    /// The last layer's points with the [`maps`](CustomLossTrainer::maps) that they are means of.
+    fn points_and_maps(&self, _pixels: &[u8], _shape: Shape) -> Result<(Matrix, Matrix)> {
+        Err(Error::Engine { what: format!("{} gives no maps of the last layer", self.engine()) })
+    }
 }
 
 /// What training resumes from: all that changes in a step.
@@ -181,9 +186,14 @@ pub trait CustomLossTrainer: Trainer {
     /// Points of the last layer, with the batch's own statistics; kept for the backward pass.
     fn embed(&mut self, pixels: &[u8]) -> Result<Matrix>;
 
-    /// The gradient of all weights from that of the points last looked at. The network's own
-    /// classifier has no part in it.
-    fn backward(&mut self, gradient: &Matrix) -> Result<()>;
+    /// What each pixel of the last stage adds to the points last looked at: a row for each image, in
+    /// it pixel after pixel the values of a point. The mean over pixels is the point, less the bias
+    /// of an embedding. They are kept for the backward pass.
+    fn maps(&mut self) -> Result<Matrix>;
+
+    /// The gradient of all weights from that of the points last looked at, and from that of their
+    /// maps where the loss has a part in them. The network's own classifier has no part in it.
+    fn backward(&mut self, points: &Matrix, maps: Option<&Matrix>) -> Result<()>;
 
     /// The gradient of the last backward pass, in the order of the architecture's parameters.
     fn gradient(&mut self) -> Result<Vec<f32>>;

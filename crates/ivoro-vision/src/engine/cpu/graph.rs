@@ -327,8 +327,20 @@ impl Builder {
 
     /// The network, of which these values can be wanted; none if it needs too much memory.
     pub(crate) fn finish(self, outputs: Vec<usize>) -> Option<Graph> {
+        let means = outputs.len();
+        self.finish_with(outputs, means)
+    }
+
+    /// The same with one more value, the last output: it is given pixel after pixel.
+    pub(super) fn finish_with_maps(self, mut outputs: Vec<usize>, maps: usize) -> Option<Graph> {
+        let means = outputs.len();
+        outputs.push(maps);
+        self.finish_with(outputs, means)
+    }
+
+    fn finish_with(self, outputs: Vec<usize>, means: usize) -> Option<Graph> {
         let Self { shapes, tasks, images, most, .. } = self;
-        let mut graph = Graph { tasks, outputs, slots: vec![0; shapes.len()] };
+        let mut graph = Graph { tasks, outputs, means, slots: vec![0; shapes.len()] };
         let needed = graph.needed(&graph.outputs);
         graph.tasks.retain(|task| needed[task.target]);
         graph.merge();
@@ -351,6 +363,8 @@ impl Builder {
 pub(crate) struct Graph {
     tasks: Vec<Task>,
     outputs: Vec<usize>,
+    /// How many of the outputs, the first ones, are given as means over all pixels.
+    means: usize,
     /// Where in [`Memory`] each value lies; values that are never there together share a place.
     slots: Vec<usize>,
 }
@@ -412,6 +426,11 @@ impl Graph {
         true
     }
 
+    /// Which output is given pixel after pixel, if one is.
+    pub(super) fn maps(&self) -> Option<usize> {
+        (self.means < self.outputs.len()).then_some(self.means)
+    }
+
     fn note_last_uses(&mut self) {
         for value in (0..self.slots.len()).filter(|value| !self.outputs.contains(value)) {
             if let Some(last) = self.tasks.iter().rposition(|task| task.takes(value)) {
@@ -458,9 +477,10 @@ impl Graph {
         needed
     }
 
-    /// The means over all pixels of the outputs wanted, for so many images of `shape`, which lie in
-    /// `memory`: their length and a row for each image. Only what they need is computed. `shared`:
-    /// all threads compute each operation, otherwise this thread alone. The numbers are the same.
+    /// The outputs wanted, all but maps as means over all pixels, for so many images of `shape`,
+    /// which lie in `memory`: their channels and a row for each image. Only what they need is
+    /// computed. `shared`: all threads compute each operation, otherwise this thread alone. The
+    /// numbers are the same.
     pub(crate) fn run(
         &self,
         memory: &mut Memory,
@@ -468,8 +488,8 @@ impl Graph {
         wanted: &[usize],
         shared: bool,
     ) -> Vec<(usize, Vec<f32>)> {
-        let wanted: Vec<usize> = wanted.iter().map(|&output| self.outputs[output]).collect();
-        let (shapes, needed) = (self.shapes(shape), self.needed(&wanted));
+        let values: Vec<usize> = wanted.iter().map(|&output| self.outputs[output]).collect();
+        let (shapes, needed) = (self.shapes(shape), self.needed(&values));
         let length = |value: usize| images * shapes[value].len();
         let slots = self.slots.iter().max().map_or(1, |last| last + 1);
         memory.0.resize_with(slots.max(memory.0.len()), Aligned::default);
@@ -488,11 +508,13 @@ impl Graph {
             task.work.run((input, shapes[task.input]), &others, out, way);
             memory.0[slot] = place;
         }
-        let take = |&value: &usize| {
+        let take = |(&output, &value): (&usize, &usize)| {
             let numbers = memory.value(self.slots[value], length(value));
-            (shapes[value].channels, means(numbers, shapes[value]))
+            let mean = output < self.means;
+            let rows = if mean { means(numbers, shapes[value]) } else { numbers.to_vec() };
+            (shapes[value].channels, rows)
         };
-        wanted.iter().map(take).collect()
+        wanted.iter().zip(&values).map(take).collect()
     }
 }
 

@@ -38,7 +38,8 @@ pub struct Network {
     /// Outputs of the classifier; 0 where there is none.
     outputs: usize,
     lookup: Lookup,
-    /// Its outputs are the layers, and then the classifier's if there is one.
+    /// Its outputs are the layers, then the classifier's if there is one, then what each pixel adds
+    /// to the last layer if the network is one of an architecture.
     graph: Graph,
     memories: Memories,
 }
@@ -112,9 +113,14 @@ impl Network {
             pixels.par_chunks(together * shape.len()).map(one).collect()
         };
         let join = |(index, &output): (usize, &usize)| {
-            let columns = self.layers.get(output).map_or(self.outputs, |(_, size)| *size);
-            let parts = groups.iter().flat_map(|group| group[index].1.iter().copied());
-            Ok(Matrix::new(images, columns, parts.collect())?)
+            let parts: Vec<f32> =
+                groups.iter().flat_map(|group| group[index].1.iter().copied()).collect();
+            let columns = match self.layers.get(output) {
+                Some((_, size)) => *size,
+                None if Some(output) == self.graph.maps() => parts.len() / images.max(1),
+                None => self.outputs,
+            };
+            Ok(Matrix::new(images, columns, parts)?)
         };
         wanted.iter().enumerate().map(join).collect()
     }
@@ -154,7 +160,12 @@ fn lower(weights: &Weights) -> Option<Graph> {
     if architecture.outputs > 0 {
         layers.push(linear(layers[0], "fc")?);
     }
-    builder.finish(layers)
+    let Some(size) = architecture.embedding else {
+        return builder.finish_with_maps(layers, current);
+    };
+    let matrix = weights.get("embedding.weight")?;
+    let maps = builder.convolve(current, Window::square(1, 1, 0), 1, matrix, vec![0.0; size])?;
+    builder.finish_with_maps(layers, maps)
 }
 
 fn convolve(
@@ -203,5 +214,13 @@ impl Backbone for Network {
             });
         }
         self.compute(pixels, shape, layers)
+    }
+
+    fn points_and_maps(&self, pixels: &[u8], shape: Shape) -> Result<(Matrix, Matrix)> {
+        let missing = || Error::Engine { what: "a network of operations has no maps".to_owned() };
+        let maps = self.graph.maps().ok_or_else(missing)?;
+        let mut found = self.compute(pixels, shape, &[0, maps])?;
+        let maps = found.pop().unwrap_or_default();
+        Ok((found.pop().unwrap_or_default(), maps))
     }
 }

@@ -81,8 +81,7 @@ impl Tape {
             rest[0].forward(block, input, &mut forward);
         }
         let last = plan.last_geometry();
-        let out = self.blocks.last().map_or(&self.stem.out, |block| &block.second.out);
-        self.features = pool::mean(out, last.out_pixels(), last.outputs);
+        self.features = pool::mean(self.last_stage(), last.out_pixels(), last.outputs);
         let features = match &plan.embedding {
             Some(embedding) => {
                 embedding.forward(&self.features, learned, &mut self.embedded);
@@ -91,6 +90,21 @@ impl Tape {
             None => &self.features,
         };
         plan.classifier.forward(features, learned, &mut self.outputs);
+    }
+
+    /// What the last stage gave, pixel after pixel.
+    fn last_stage(&self) -> &[f32] {
+        self.blocks.last().map_or(&self.stem.out, |block| &block.second.out)
+    }
+
+    /// What each pixel of the last stage adds to the points.
+    pub(super) fn maps(&self, plan: &Plan, learned: &[f32]) -> Vec<f32> {
+        let stage = self.last_stage();
+        let Some(embedding) = &plan.embedding else { return stage.to_vec() };
+        let mut maps = vec![0.0; stage.len() / embedding.inputs * embedding.outputs];
+        let matrix = &learned[embedding.matrix.clone()];
+        multiply_by_transposed(&mut maps, Store::Replace, stage, matrix, embedding.inputs);
+        maps
     }
 
     /// What the classifier sees.
@@ -103,14 +117,16 @@ impl Tape {
         let mut points = Vec::new();
         let seen = self.points(plan);
         plan.classifier.backward(seen, &self.outputs, learned, gradient, &mut points);
-        self.backward_points(plan, points, learned, gradient);
+        self.backward_points(plan, points, None, learned, gradient);
     }
 
-    /// From the gradient of the points to that of all learned weights but the classifier's.
+    /// From the gradient of the points, and of the maps where there is one, to that of all learned
+    /// weights but the classifier's.
     pub(super) fn backward_points(
         &mut self,
         plan: &Plan,
         points: Vec<f32>,
+        maps: Option<&[f32]>,
         learned: &[f32],
         gradient: &mut [f32],
     ) {
@@ -120,9 +136,13 @@ impl Tape {
             embedding.backward(&self.features, &outputs, learned, gradient, &mut features);
         }
         let last = plan.last_geometry();
+        let current = &mut self.memory.current;
+        current.resize(features.len() * last.out_pixels(), 0.0);
+        pool::mean_backward(&features, last.out_pixels(), last.outputs, current);
+        if let Some(maps) = maps {
+            self.backward_maps(plan, maps, learned, gradient);
+        }
         let memory = &mut self.memory;
-        memory.current.resize(features.len() * last.out_pixels(), 0.0);
-        pool::mean_backward(&features, last.out_pixels(), last.outputs, &mut memory.current);
         for (index, block) in plan.blocks.iter().enumerate().rev() {
             let (before, rest) = self.blocks.split_at(index);
             let first = if plan.pool.is_some() { &self.pooled } else { &self.stem.out };
@@ -138,6 +158,20 @@ impl Tape {
         let kernel = &mut gradient[plan.stem.kernel.clone()];
         let Memory { current, kernels, .. } = memory;
         backward_kernel(&plan.stem.geometry, &self.input, current, kernels, kernel);
+    }
+
+    /// Adds the gradient of the maps to that of the last stage, which is in memory already.
+    fn backward_maps(&mut self, plan: &Plan, maps: &[f32], learned: &[f32], gradient: &mut [f32]) {
+        let Some(Linear { matrix, inputs, outputs, .. }) = &plan.embedding else {
+            self.memory.current.iter_mut().zip(maps).for_each(|(sum, value)| *sum += value);
+            return;
+        };
+        let rows = maps.len() / outputs;
+        let of_matrix = &mut gradient[matrix.clone()];
+        multiply_transposed(of_matrix, Store::Add, maps, self.last_stage(), rows);
+        debug_assert_eq!(self.memory.current.len(), rows * inputs);
+        let current = &mut self.memory.current;
+        multiply(current, Store::Add, maps, &learned[matrix.clone()], *outputs);
     }
 }
 

@@ -162,15 +162,27 @@ impl CustomLossTrainer for CpuTrainer {
         Ok(Matrix::new(images, self.plan.classifier.inputs, points)?)
     }
 
-    fn backward(&mut self, gradient: &Matrix) -> Result<()> {
+    fn maps(&mut self) -> Result<Matrix> {
+        let points = self.tape.points(&self.plan).len();
+        let maps = self.tape.maps(&self.plan, &self.state.learned);
+        let rows = points / self.plan.classifier.inputs;
+        Ok(Matrix::new(rows, maps.len() / rows.max(1), maps)?)
+    }
+
+    fn backward(&mut self, points: &Matrix, maps: Option<&Matrix>) -> Result<()> {
         let expected = self.tape.points(&self.plan).len();
-        check_size("gradients of points", expected, gradient.as_slice().len())?;
-        let points = gradient.as_slice().to_vec();
+        check_size("gradients of points", expected, points.as_slice().len())?;
+        if let Some(maps) = maps {
+            let expected = expected * self.plan.last_geometry().out_pixels();
+            check_size("gradients of maps", expected, maps.as_slice().len())?;
+        }
+        let (points, maps) = (points.as_slice().to_vec(), maps.map(Matrix::as_slice));
         // the classifier's may be of a step before
         let Linear { matrix, bias, .. } = &self.plan.classifier;
         self.gradient[matrix.clone()].fill(0.0);
         self.gradient[bias.clone()].fill(0.0);
-        self.tape.backward_points(&self.plan, points, &self.state.learned, &mut self.gradient);
+        let learned = &self.state.learned;
+        self.tape.backward_points(&self.plan, points, maps, learned, &mut self.gradient);
         Ok(())
     }
 
